@@ -9,16 +9,17 @@ PYTHON ?= $(shell if python3 -c '$(OPTIMIZED)' 2>/dev/null || ! $(SYSTEM_PYTHON)
 VENV := .venv
 BIN := $(VENV)/bin
 TOOLS := .venv-tools
+DOCS := .venv-docs
 LOWEST := .venv-lowest
 export MPLBACKEND := Agg
 unexport PYTHONDONTWRITEBYTECODE  # where it is set, every process of a job compiles every module again
 
-.PHONY: help setup demo demo-taylor demo-falcon demo-label-dp demo-dp-lr test lowest mutants lint types wheel soak protos protocols-page options-page pictures constraints clean
+.PHONY: help setup demo demo-taylor demo-falcon demo-label-dp demo-dp-lr test lowest mutants lint types wheel soak docs protos protocols-page options-page pictures commands-page constraints clean
 
 help:  ## list all targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
-$(BIN)/python $(TOOLS)/bin/python $(LOWEST)/bin/python: %/bin/python:
+$(BIN)/python $(TOOLS)/bin/python $(DOCS)/bin/python $(LOWEST)/bin/python: %/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Blindfit needs Python 3.11 or newer; name it: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "$(PYTHON) cannot make environments: install its package venv (Debian, Ubuntu: apt install python3-venv)"; exit 1; }
 	@$(PYTHON) -m venv $* || { rm -rf $*; exit 1; }  # half of one would pass for whole the next time
@@ -55,6 +56,12 @@ $(VENV)/.dev: pyproject.toml constraints/all.txt | $(BIN)/python
 
 $(TOOLS)/.made: constraints/tools.in constraints/tools.txt | $(TOOLS)/bin/python
 	$(call install,$(TOOLS),constraints/tools.txt,-r constraints/tools.in)
+	@touch $@
+
+$(DOCS)/.made: pyproject.toml constraints/docs.txt | $(DOCS)/bin/python
+	@echo "Setting up $(DOCS) with $$($(DOCS)/bin/python -V) and what the documentation needs (a minute or two) ..."
+	$(call install,$(DOCS),constraints/docs.txt,-e '.[docs]')
+	$(call install_blindfit,$(DOCS))
 	@touch $@
 
 $(LOWEST)/.made: constraints/lowest.txt | $(LOWEST)/bin/python
@@ -116,6 +123,9 @@ wheel: $(VENV)/.dev  ## build dist/*.whl, and check its contents
 	@$(BIN)/python -m zipfile --list dist/blindfit-*.whl | grep -q '^blindfit/py\.typed ' || { echo "the wheel has no blindfit/py.typed"; exit 1; }
 	@ls dist/*.whl
 
+docs: $(DOCS)/.made  ## build the site docs/_build/html, run every notebook, and check every link (four minutes)
+	@$(DOCS)/bin/python docs/build_site.py
+
 protos: $(VENV)/.dev $(TOOLS)/.made  ## regenerate protos/*_pb2*.py
 	@sh protos/generate.sh
 
@@ -125,16 +135,20 @@ protocols-page: $(VENV)/.dev  ## regenerate docs/reference/messages.md
 pictures: $(VENV)/.dev  ## draw docs/pictures again: the chooser, who sends what, the lives of a session and a release
 	@$(BIN)/python docs/drawing
 
-options-page: $(VENV)/.dev  ## regenerate docs/reference/options.md
-	@$(BIN)/python -m blindfit.coordinator.explain.command > docs/reference/options.md.new && mv docs/reference/options.md.new docs/reference/options.md
+options-page: $(VENV)/.dev  ## regenerate docs/reference/options
+	@$(BIN)/python -m blindfit.coordinator.explain.pages docs/reference/options
+
+commands-page: $(VENV)/.dev  ## regenerate docs/reference/command_line.md
+	@$(BIN)/python docs/commands_page.py
 
 COMPILE := $(TOOLS)/bin/uv pip compile --quiet --python-version 3.11 --generate-hashes --no-emit-index-url \
 	--custom-compile-command "make constraints" $(CONSTRAINTS_ARGS)
 
 constraints: $(TOOLS)/.made  ## rewrite constraints/*.txt for pyproject.toml; newer versions: CONSTRAINTS_ARGS=--upgrade
 	@$(COMPILE) --universal --extra dev -o constraints/all.txt pyproject.toml
+	@$(COMPILE) --universal --extra docs --constraint constraints/all.txt -o constraints/docs.txt pyproject.toml
 	@$(COMPILE) --universal -o constraints/tools.txt constraints/tools.in
 	@$(COMPILE) --resolution lowest-direct --only-binary :all: --extra dev -o constraints/lowest.txt pyproject.toml
 
 clean:  ## remove everything that can be made again
-	rm -rf $(VENV) $(TOOLS) $(LOWEST) .mypy_cache .ruff_cache .pytest_cache .hypothesis .mutants runs
+	rm -rf $(VENV) $(TOOLS) $(DOCS) $(LOWEST) docs/_build .site .mypy_cache .ruff_cache .pytest_cache .hypothesis .mutants runs

@@ -25,7 +25,7 @@ J = TypeVar("J", bound=JobParameters)
 
 
 class JobParty(Settings):
-    """Who takes part, as what, with which rows."""
+    """A party of the job: its role and its rows."""
 
     role: Role
     """Role of the party in the job, the same as in its own file."""
@@ -34,7 +34,7 @@ class JobParty(Settings):
     config: Path | None = None
     """Path of the party's own file, for `blindfit run` on this machine."""
     address: Address | None = None
-    """Address at which the party is up, host:port, for `blindfit submit`."""
+    """Address of the party, host:port, for `blindfit submit`."""
 
 
 class JobFile(Settings):
@@ -43,7 +43,7 @@ class JobFile(Settings):
     name: str = Field("job", pattern=r"^[A-Za-z0-9_.-]{1,40}$")
     """Beginning of the names of the job's sessions."""
     parties: dict[str, JobParty]
-    coordinator: IdentitySettings | None = None  # who proposes, for `blindfit submit`; `run` makes its own
+    coordinator: IdentitySettings | None = None  # proposes the job, for `blindfit submit`; `run` makes its own
     network: NetworkSettings | None = None
 
     @field_validator("parties")
@@ -69,14 +69,14 @@ class Job(Generic[J]):
 
     Args:
         source: a job file's path, its tables as a mapping, or another job.
-        folder: where relative paths in it start; by default the file's own folder, or the working directory.
-        called: how an error calls the job; by default the file's path, or "the job".
-        tables: more tables and values, as in a job file; they take the place of those of `source`, one by one.
+        folder: start of relative paths; by default the file's own folder, or the working directory.
+        called: name of the job in errors; by default the file's path, or "the job".
+        tables: additional tables and values, as in a job file; each replaces the same value of `source`.
 
     Attributes:
-        parameters: the part that every party is told.
-        folder: where relative paths start.
-        stage: where the parties keep their state, if the job is a rehearsal.
+        parameters: part of the job that every party receives.
+        folder: start of relative paths.
+        stage: folder of the parties' state, if the job is a rehearsal.
 
     Raises:
         ConfigError: one line with every mistake.
@@ -131,7 +131,7 @@ class Job(Generic[J]):
         return self.parameters.protocol
 
     def with_role(self, role: str) -> list[str]:
-        """Return the names of the parties that have it."""
+        """Return the names of the parties that have this role."""
         return [name for name, party in self.parties.items() if party.role == role]
 
     def with_parameters(self, parameters: J) -> Job[J]:
@@ -147,17 +147,17 @@ class Job(Generic[J]):
         return changed
 
     def to_dict(self) -> dict[str, Any]:
-        """As in the file, with every default."""
+        """Return the tables of the job file, with every default."""
         return {**self.parameters.to_tables(mode="json"), **self.file.model_dump(mode="json", exclude_none=True)}
 
     def _explicit_tables(self) -> dict[str, Any]:
-        """Return what was given, without defaults."""
+        """Return the given tables, without defaults."""
         asked = self.parameters.model_dump(exclude_unset=True)
         return {**asked, **self.file.model_dump(exclude_unset=True)}
 
 
 def load_job(path: Path, overrides: Sequence[str] = ()) -> Job[Any]:
-    """Read a job file with what a command line sets.
+    """Read a job file, with the values that a command line sets.
 
     Raises:
         ConfigError: one line that names the file and the field.
@@ -166,10 +166,10 @@ def load_job(path: Path, overrides: Sequence[str] = ()) -> Job[Any]:
 
 
 def read_tables(path: Path, overrides: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the tables of a job file, with what a command line sets; nothing of them is checked.
+    """Return the tables of a job file, with the values that a command line sets; they are not checked.
 
     Raises:
-        ConfigError: it is a party's file, no TOML, or not there.
+        ConfigError: the file is a party file, is not TOML, or does not exist.
     """
     refuse_party_file(path)
     return read_values(path, overrides)
@@ -179,7 +179,7 @@ def with_session(path: Path, overrides: Sequence[str], session: str | None) -> l
     """Return the override that names the training whose model a job takes.
 
     Raises:
-        ConfigError: it is a job that takes none.
+        ConfigError: the job takes no model.
     """
     if session is None:
         return []
@@ -188,8 +188,8 @@ def with_session(path: Path, overrides: Sequence[str], session: str | None) -> l
     taking = [n for n, t in tables.items() if isinstance(t, type) and "session" in getattr(t, "model_fields", {})]
     if not taking:
         raise ConfigError(
-            f"{path}: a job of this kind takes no model of another session",
-            hint="--session is for jobs that score rows with a model, or say how good one is",
+            f"{path}: this kind of job takes no model from another session",
+            hint="remove --session: only predict and evaluate jobs take it",
         )
     return [f"{taking[0]}.session={toml_of(session)}"]
 
@@ -200,7 +200,7 @@ def read_job(values: Mapping[str, Any], source: str = "the job", folder: Path = 
 
 
 def merge(values: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
-    """Return tables in which a value of `more` stands in the place of one of the same name."""
+    """Return tables in which values of `more` replace values of the same name."""
     both = dict(values)
     for name, value in more.items():
         old = both.get(name)
@@ -241,12 +241,12 @@ def to_toml(job: Job[Any]) -> str:
 
 
 def _escape(line: str) -> str:
-    """Escape, as TOML does, the characters that TOML allows in a text and that would steer a terminal."""
+    """Escape, as TOML does, the characters that TOML allows in a text and that would control a terminal."""
     return "".join(c if c.isprintable() else f"\\U{ord(c):08X}" for c in line)
 
 
 def _with_a_word(line: str, job: Job[Any]) -> str:
-    """Return a line of a job file; to the head of a table it adds a comment that says what the table is for."""
+    """Return a line of a job file; the head of a table gets a comment with its purpose."""
     name = line.strip("[]") if line.startswith("[") else ""
     table = {**dict(job.parameters), "coordinator": job.coordinator, "network": job.network}.get(name)
     if name.startswith("parties."):

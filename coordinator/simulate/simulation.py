@@ -21,10 +21,10 @@ class Simulation(Sequence[Row]):
     """The systems with their settings, in the order of the table.
 
     Attributes:
-        folder: where the page and the figures are.
+        folder: folder of the page and the figures.
         recommendation: sentences, each with the figures that it follows from.
         baselines: figures of fits that need no partner, or have no privacy, by name.
-        found: what the command shows.
+        found: output of the command.
     """
 
     def __init__(self, folder: Path, results: Results, recommendation: Sequence[str], found: Found) -> None:
@@ -37,12 +37,12 @@ class Simulation(Sequence[Row]):
 
     @property
     def page(self) -> Path:
-        """Return the page with tables and pictures."""
+        """Page with tables and pictures."""
         return self.folder / PAGE
 
     @property
     def document(self) -> Mapping[str, Any]:
-        """Return the content of simulation.json."""
+        """Content of simulation.json."""
         return dict(self.found.document)
 
     @overload

@@ -1,13 +1,13 @@
-"""A job that somebody stopped, which is no error."""
+"""A job that a person stopped, which is not an error."""
 
 from __future__ import annotations
 
 
 class Stopped(Exception):
-    """By Ctrl-C or SIGTERM: what became of the job.
+    """End of a job by Ctrl-C or SIGTERM, with its state.
 
     Attributes:
-        hint: how to go on; empty where there is nothing to go on from.
+        hint: command to go on with; empty if the job cannot go on.
     """
 
     def __init__(self, what: str, hint: str = "") -> None:

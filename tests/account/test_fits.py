@@ -82,7 +82,7 @@ def test_one_training_and_its_predictions_are_one_model_and_another_training_is_
         assert sum(entry.event == SCORES for entry in store.reader().disclosures(subject="scores")) == 1
 
     assert not checks(world, "shop-a", "refuses")
-    assert "that model again, and nothing is computed" in checks(world, "answered", "ok")
+    assert "the same model again, and nothing is computed" in checks(world, "answered", "ok")
     publish_all(world)
     assert MOST_OF_A_ROW in checks(world, "shop-a", "refuses")
     with pytest.raises(PolicyRefused, match=MOST_OF_A_ROW):

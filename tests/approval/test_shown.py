@@ -17,6 +17,7 @@ from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.operator import deciding as operator
 from blindfit.coordinator.operator.held import not_default, to_toml
 from blindfit.coordinator.systems import VIEWS, view
+from blindfit.coordinator.terminal.titles import with_title
 from blindfit.parties.data.settings import PartyDatasetSettings
 from blindfit.parties.dp_lr.settings import DPLRJob
 from blindfit.parties.falcon.settings import FalconJob
@@ -95,11 +96,11 @@ def test_unsafe_flags_come_first_and_glare(tmp_path: Path) -> None:
     job = TaylorJob(taylor={"unsafe": ["no-jitter", "leverage"], "jitter": 0.0})
     shown = held(tmp_path, "post", VERTICAL, job)
     lines = shown.splitlines()
-    assert lines[0].startswith("monday: taylor, proposed by coordinator, now")
+    assert lines[0].startswith(f"monday: {with_title('taylor')}, proposed by coordinator, now")
     assert lines[1].split(maxsplit=2)[:2] == ["UNSAFE", "no-jitter"]
-    assert "a few batches can give away every label" in lines[1]
+    assert "a few batches can reveal every label" in lines[1]
     assert lines[2].split(maxsplit=2)[:2] == ["UNSAFE", "leverage"]
-    assert lines[-3].endswith("it is UNSAFE ")
+    assert lines[-3].endswith("this is UNSAFE ")
     assert 'taylor.unsafe = ["no-jitter", "leverage"]' in shown
     assert "taylor.jitter = 0.0" in shown
 

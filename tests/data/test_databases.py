@@ -29,7 +29,7 @@ def test_sqlite_files(tmp_path):
     )
     assert not (tmp_path / "rows.db").exists()
     (tmp_path / "rows.db").write_text("id,x\n" * 300)
-    message = "visits: table rows of sqlite:///rows.db: this is no SQLite database, or an encrypted one"
+    message = "visits: table rows of sqlite:///rows.db: this is not an SQLite database, or it is encrypted"
     refused(message, "csv: or parquet:", tmp_path, SQLITE)
     (tmp_path / "rows.db").write_text("")
     refused("visits: table rows of sqlite:///rows.db: there is no such table", "", tmp_path, SQLITE)

@@ -40,7 +40,7 @@ def checked(**changes: Any) -> Job:
         ({"shrinkage": float("nan")}, "dp_lr.shrinkage: must be"),
         ({"neighbours": "add-or-remove", "public_rows": 10**10}, "dp_lr.public_rows: must be at most 2147483648"),
         ({"loss_share": 1.0}, "dp_lr.loss_share: must be below 1"),
-        ({"init": "a.json", "public_dataset": "archive"}, "init and public_dataset both say where descent starts"),
+        ({"init": "a.json", "public_dataset": "archive"}, "init and public_dataset both name the start of descent"),
         ({"loss_share": 0.1, "public_dataset": "archive"}, "loss_share pays for what the public_dataset's rows show"),
         ({"feature_bounds": ["age"]}, "feature_bounds: 'age' is not of the form name:lowest:highest"),
         ({"feature_bounds": ["age:1:x"]}, "feature_bounds: 'age:1:x' is not of the form name:lowest:highest"),

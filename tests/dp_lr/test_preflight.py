@@ -52,7 +52,7 @@ def test_the_ratio_is_what_a_run_of_such_gradients_has(clinic: Clinic) -> None:
 
 def test_noise_that_drowns_the_rows(clinic: Clinic) -> None:
     levels = found(clinic, privacy={"epsilon": 0.05})
-    assert said(levels["warning"], "the model will be little but its start")
+    assert said(levels["warning"], "the model will be hardly more than its start")
 
 
 def test_features_as_they_were_read(clinic: Clinic) -> None:
@@ -93,7 +93,7 @@ def test_a_spent_budget_is_told(clinic: Clinic) -> None:
             {},
             "478 rows are fewer than the least",
         ),
-        ({"policy": {"systems": ["walr"]}}, {}, "dp-lr is not one that it takes part in"),
+        ({"policy": {"systems": ["walr"]}}, {}, "dp-lr is not a system in which it takes part"),
         ({}, {"privacy": {"epsilon": 5.5}}, "5.5 is more than its max_epsilon = 5"),
         ({}, {"dp_lr": {"public_dataset": "attic"}}, "clinic has no dataset named attic"),
         ({}, {"dp_lr": {"init": "none.json"}}, "none.json cannot be read: No such file"),

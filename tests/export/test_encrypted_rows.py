@@ -48,12 +48,12 @@ def test_all_passes_and_the_model_is_fitted_again_bit_for_bit(trained: Trained) 
     assert len(verified.results) == ALL_CHECKS + 2
     lines = {result.name for result in verified.results}
     assert 'servers: whole, walr.trust = "encrypted-rows"' in lines
-    assert "noisy sum: 3 numbers, what the signed ciphertexts hold" in lines
+    assert "noisy sum: 3 numbers, as the signed ciphertexts hold them" in lines
     assert "whole: range of the answer: a sum that labels can give" in lines
-    assert "epsilon: 1 against shop, if its rows were as short as it says, which no server could see" in lines
+    assert "epsilon: 1 against shop, if its rows were as short as it states, which no server could check" in lines
     assert (
-        "features: hash of the rows: 92 rows, as charged; that they are those which came encrypted, no server could see"
-        in lines
+        "features: hash of the rows: 92 rows, as charged; no server could see that they are the rows which came "
+        "encrypted" in lines
     )
     assert "features: model fitted again: the same weights, bit for bit" in lines
 
@@ -188,22 +188,22 @@ def two_servers(_trained: Trained) -> Change:
 
 LIES: list[tuple[Callable[[Trained], Change], str, str]] = [
     (summed(1), "noisy sum", "it is not what the ciphertexts of whole hold"),
-    (summed(2**80), "whole: range of the answer", "it is a sum that no labels give"),
-    (summed(2**62), "whole: range of the answer", "it is a sum that no labels give"),
+    (summed(2**80), "whole: range of the answer", "no labels give this sum"),
+    (summed(2**62), "whole: range of the answer", "no labels give this sum"),
     (opened_under(next_root), "noisy sum", "it is not what the ciphertexts of whole hold"),
     (opened_under(root_past_n), "noisy sum", "it is not what the ciphertexts of whole hold"),
     (opened_under(twice_opened), "noisy sum", "it is not what the ciphertexts of whole hold"),
     (opened_under(rerandomised), "servers", "not the statement of a WALR release"),
     (of_another_key, "noisy sum", "is not the fingerprint of the public key"),
     (opened_under(without_proof), "noisy sum", "nothing proves that r^n hides under it"),
-    (opened_under(spare_bytes), "servers", "a root of an encrypted sum has bytes to spare"),
+    (opened_under(spare_bytes), "servers", "a root of an encrypted sum has more bytes than it needs"),
     (opened_under(with_hs), "noisy sum", "it is not what the ciphertexts of whole hold"),
     (opened_under(huge_key), "noisy sum", "is not the fingerprint of the public key"),
-    (two_servers, "servers", '"encrypted-rows" is of 1, and the file has 2'),
-    (of_trusted, "servers", 'whole was not asked as walr.trust = "encrypted-rows" asks'),
+    (two_servers, "servers", '"encrypted-rows" needs 1 servers, and the file has 2'),
+    (of_trusted, "servers", 'whole got another request than walr.trust = "encrypted-rows" makes'),
     (of_again, "servers", "not the statement of a WALR release"),
     (not_opened, "servers", "not the statement of a WALR release"),
-    (as_trusted, "servers", 'whole was not asked as walr.trust = "trusted" asks'),
+    (as_trusted, "servers", 'whole got another request than walr.trust = "trusted" makes'),
 ]
 
 

@@ -65,7 +65,7 @@ def test_a_party_is_not_its_own_measurement_server(tmp_path: Path) -> None:
     assert [(result.name, result.why) for result in found if result.why] == [
         (
             "shop: role of the measurement server",
-            "the certificate of shop is one of the role active, and not measurement",
+            "the certificate of shop carries the role active, and not measurement",
         ),
-        ("shop: names", "shop signs as its own measurement server: nobody else counted or drew noise"),
+        ("shop: names", "shop signs as its own measurement server: no other party counted or drew noise"),
     ]

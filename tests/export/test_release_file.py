@@ -127,7 +127,7 @@ def test_the_commands(trained: Trained, tmp_path: Path, capsys: pytest.CaptureFi
     assert "NOT COVERED  authority: signatures are checked against the file's own authority" in told
     assert "NOT COVERED  names of the measurement servers: meter signs" in told
     assert "NOT COVERED  input: fit: nobody fitted the model again" in told
-    assert "No check failed, and 3 lines above, marked NOT COVERED, rest on somebody's word." in told
+    assert "No check failed. 3 lines above, marked NOT COVERED, rest only on a party's word." in told
     assert told.count("SHA-256 ") == 3
     _, told = run(str(out), "--json")
     assert (json.loads(told)["passed"], json.loads(told)["covered"]) == (True, False)

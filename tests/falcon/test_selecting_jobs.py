@@ -154,7 +154,7 @@ def test_a_grid_that_fits_only_before_other_trainings_is_refused_before_the_firs
         account = Account.of(world.settings("bank"), "rows")
         entry = account.entry("labels", account.label, ["another-shop"], "weights", "earlier", 100.0)
         transaction.add_disclosure(entry)
-    with pytest.raises(PolicyRefused, match="with trainings before on the same people"):
+    with pytest.raises(PolicyRefused, match="with earlier trainings on the same people"):
         world.run("falcon.epochs=2")
     assert label_bits(world) == [100.0]
 
@@ -162,7 +162,7 @@ def test_a_grid_that_fits_only_before_other_trainings_is_refused_before_the_firs
 def test_check_says_how_much_all_folds_and_the_training_reveal(tmp_path: Path) -> None:
     found = {finding.about: finding.text for finding in selecting(tmp_path).check()}
     assert found["select"].startswith(
-        "9 trainings of folds (3 grid points, 3 folds) and 1 final training reveal at most 75 bits about labels: "
+        "9 trainings of folds (3 grid points, 3 folds) and 1 final training reveal at most 75 bits about labels. "
     )
     assert "225 epochs of folds, then 25 epochs" in found["time"]
 

@@ -128,7 +128,7 @@ def test_training_stops_where_the_loss_no_longer_falls(insecure_test_key: Privat
 
 
 def test_rounded_weights_and_what_they_are_worth(insecure_test_key: PrivateKey) -> None:
-    """The figures are of the weights that are opened, to the active party alone."""
+    """The figures are of the weights that are opened, to the active party only."""
     case = encrypted_case(insecure_test_key, kept_bits=5)
     trained = train(case, key=insecure_test_key)
     found, p = weights_of(case, trained), case.parameters

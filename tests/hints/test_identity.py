@@ -231,7 +231,7 @@ def test_secrets_that_were_kept_before_there_was_a_passphrase(tmp_path: Path) ->
     unconnected(load_party(tmp_path / "bank.toml"), tmp_path).secret.derive("a use", b"")
     assert secret is not None
     with_passphrase(project, "words")
-    with refused("`blindfit lock PARTY.TOML` locks what was kept before there was one") as told:
+    with refused("run `blindfit lock PARTY.TOML`, which locks the files from before there was a passphrase") as told:
         unconnected(load_party(tmp_path / "bank.toml"), tmp_path).secret.derive("a use", b"")
     assert told.commands[0] == ["lock", "PARTY.TOML"]
     assert blindfit(tmp_path, "lock", "bank.toml").returncode == 0

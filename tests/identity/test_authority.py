@@ -99,7 +99,7 @@ def test_a_bad_host_is_refused_and_leaves_nothing(folder: Path, host: str) -> No
 
 @pytest.mark.parametrize("days", [0, -1, 36501])
 def test_a_bad_lifetime_is_refused(folder: Path, days: int) -> None:
-    with pytest.raises(ConfigError, match=f"^{days} days is no lifetime: choose 1 to 36500$"):
+    with pytest.raises(ConfigError, match=f"^{days} days is not a valid lifetime: choose 1 to 36500$"):
         issue(folder, "alice", days=days)
 
 

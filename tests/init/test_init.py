@@ -123,7 +123,7 @@ def test_people_whom_the_server_does_not_know_never_train_as_label_0_unnoticed(t
     )
     done = blindfit(tables, "run", "w/job.toml", "--out", "w/run", "--set", "privacy.release=again")
     assert done.returncode == 0, done.stderr
-    assert re.search(r"visits does not have the ids of \d+ rows of \d+: they were trained on as label 0", done.stdout)
+    assert re.search(r"visits does not have the ids of \d+ rows of \d+. Training used label 0 for them", done.stdout)
     assert (
         json.loads((tables / "w/run/report.json").read_text())["parties"]["features"]["summary"]["rows"]["unknown"] > 0
     )
@@ -167,14 +167,14 @@ def test_a_word_that_may_be_a_level_is_said_where_it_is_taken_for_a_missing_valu
     (tables / "My Bank.csv").write_text(text.replace('"west"', f"{quote}NA{quote}"))
     made = init(tables, "--system", "taylor", "My Bank.csv", "shop.parquet", "--label", "churned")
     assert made.returncode == 0, made.stderr
-    said = "my-bank: column region has NA in 233 rows, which is taken for a missing value"
+    said = "my-bank: column region has NA in 233 rows, which is read as a missing value"
     assert (said in made.stdout) == (not quote)
 
 
 def test_few_columns_are_said_before_a_job_is_refused(tables: Path) -> None:
     (tables / "thin.csv").write_text("client,x\n" + "".join(f"c{i},{i % 29}\n" for i in range(ROWS)))
     made = init(tables, "--system", "taylor", "My Bank.csv", "thin.csv", "--label", "churned")
-    assert "thin: scores could tell its 1 column" in made.stdout
+    assert "thin: scores could reveal its 1 column" in made.stdout
     assert '# models_per_row = "unlimited"' in (tables / "joint/thin.toml").read_text()
 
 
@@ -284,8 +284,12 @@ def _there_already(tables: Path) -> None:
         (_two_words, BOTH, "which label is 1, go or stay?"),
         (_label_in_both, BOTH, "both have a column churned"),
         (_one_row, BOTH, "have 1 row in common"),
-        (_no_row, BOTH, "shop.parquet: there are no rows"),
-        (None, ("--system", "taylor", "My Bank.csv", ".", "--label", "churned"), ".: this kind of table is not known"),
+        (_no_row, BOTH, "shop.parquet: the table has no rows"),
+        (
+            None,
+            ("--system", "taylor", "My Bank.csv", ".", "--label", "churned"),
+            ".: Blindfit cannot read this kind of table",
+        ),
         (_a_folder, BOTH, "this is a directory"),
         (None, ("--system", "dp-lr", *BOTH[2:]), "--system dp-lr takes 1 table, not 2"),
         (None, (*BOTH, "--label-range", "0:8"), "--label-range does nothing with --system taylor"),
@@ -295,7 +299,7 @@ def _there_already(tables: Path) -> None:
         (_unreadable, BOTH, "cannot be read: Permission denied"),
         (_two_common, BOTH, "which column names a row? their common columns are age, client"),
         (_no_common_rows, BOTH, "have 0 rows in common"),
-        (_there_already, BOTH, "joint is there already"),
+        (_there_already, BOTH, "joint already exists"),
     ],
 )
 def test_one_line_says_what_is_wrong_and_nothing_is_left(

@@ -140,7 +140,7 @@ def test_checkpoints_that_a_running_session_resumed_are_in_use(bank: Bank) -> No
 
 @pytest.mark.parametrize("name", ["nobody", "../models", "..", "", "/etc"])
 def test_a_session_that_never_was_is_refused(bank: Bank, name: str) -> None:
-    assert "is no session of this party" in bank.refused(name)
+    assert "is not a session of this party" in bank.refused(name)
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_a_session_that_never_was_is_refused(bank: Bank, name: str) -> None:
     [(), ("s1", "--all-ended"), ("--all-ended", "--ended-before", "2026-01-01"), ("s1", "--ended-before", "x")],
 )
 def test_what_to_purge_is_said_once(bank: Bank, arguments: tuple[str, ...]) -> None:
-    assert bank.refused(*arguments) == "nothing to purge is named"
+    assert bank.refused(*arguments) == "no session to purge is named"
 
 
 def test_a_day_that_is_none_is_refused(bank: Bank) -> None:
@@ -191,12 +191,12 @@ def test_it_says_what_ends(bank: Bank) -> None:
     bank.writes("s1", "model.json")
     bank.stops("s1", "s1")
     said = bank.purge("s1", "--dry-run").output.replace("\n", " ")
-    assert "predictions with it end, at all parties" in said
+    assert "is a training with a model for predictions: they end, at all parties" in said
     assert "cannot be resumed without its checkpoints" in said
     bank.session("s2")
     (model,) = bank.writes("s2", "model.json")
     write_json(model, {"format": "blindfit-walr-model-1"})  # no other party's predictions need it
-    assert "predictions with it end" not in bank.purge("s2", "--dry-run").output
+    assert "is a training with a model for predictions: they end" not in bank.purge("s2", "--dry-run").output
 
 
 # --- stopped in the middle -----------------------------------------------------------------------------

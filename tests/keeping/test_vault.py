@@ -42,7 +42,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def kept(vault: Vault, directory: Path, name: str = "base.json") -> Path:
-    (directory / name).write_bytes(vault.sealed(name, SECRET))
+    (directory / name).write_bytes(vault.seal(name, SECRET))
     return directory / name
 
 
@@ -244,7 +244,7 @@ def test_what_was_kept_before_there_was_a_passphrase_is_locked_by_the_command(ba
 def test_a_passphrase_is_changed_and_everything_opens_with_the_new_one(bank: Path) -> None:
     state = bank.parent / "state/bank"
     path = kept(open_vault(state, PASSPHRASE), state)
-    assert "are under the passphrase of others" in lock(bank, "others", old="words")
+    assert "are encrypted with the passphrase of others" in lock(bank, "others", old="words")
     assert open_vault(state, OTHER).read(path) == SECRET
     with pytest.raises(ConfigError, match="does not open with this passphrase"):
         open_vault(state, PASSPHRASE)

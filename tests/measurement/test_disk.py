@@ -34,7 +34,7 @@ def refused(house: House, reason: str, **changes: Any) -> None:
     assert caught.value.message == (
         f"{house.database} could not be written ({reason}): this step released nothing and charged nothing"
     )
-    assert caught.value.hint == "make room on its disk, or mend its permissions, and ask again"
+    assert caught.value.hint == "make space on its disk, or correct its permissions, and ask again"
     assert (house.entries, answers_of(house)) == (charged, answered)
 
 

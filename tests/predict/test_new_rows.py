@@ -84,7 +84,7 @@ def read(directory: Path, **dataset: Any) -> PartyRows:
     part = prediction._part(parameters(), me())
     snapshot, scale = published(prediction._party.snapshots, "new", skip_unreadable=True), part.standardiser
     prediction.check(parameters(), me())
-    source = snapshot.scored_by(scale.record, scale.columns, scale.means())
+    source = snapshot.for_model(scale.record, scale.columns, scale.means())
     return read_rows(source, labels=False, report=lambda *_: None)
 
 
@@ -317,7 +317,7 @@ def ended(**summary: Any) -> JobSession:
 @each_case("rows", [None, True, 3.0, "3", (3,), -1])
 def test_an_active_party_that_tells_no_number_of_rows(tmp_path, rows):
     told = {} if rows is None else {"rows.common": rows}
-    with pytest.raises(DataError, match=r"what bank reports: rows\.common is "):
+    with pytest.raises(DataError, match=r"the report of bank: rows\.common is "):
         write_report(ended(**told, **{"model.in_shares": False}), tmp_path, [])
     assert list(tmp_path.iterdir()) == []
 
@@ -325,7 +325,7 @@ def test_an_active_party_that_tells_no_number_of_rows(tmp_path, rows):
 @each_case("in_shares", [None, 1, "yes"])
 def test_an_active_party_that_does_not_tell_what_scored(tmp_path, in_shares):
     told = {} if in_shares is None else {"model.in_shares": in_shares}
-    with pytest.raises(DataError, match=r"what bank reports"):
+    with pytest.raises(DataError, match=r"the report of bank"):
         write_report(ended(**told, **{"rows.common": 3}), tmp_path, [])
     assert list(tmp_path.iterdir()) == []
 
@@ -346,13 +346,13 @@ def test_scores_are_named_by_the_report_of_this_session_alone(tmp_path, session,
     told = {"rows.common": 3, "model.in_shares": False}
     page = write_report(ended(**told), tmp_path, ["bank"]).html_path.read_text()
     assert ("&lt;b&gt;scores.csv" in page) == known
-    assert ("keeps them, with its own report" in page) != known
+    assert ("keeps the scores with its own report" in page) != known
 
 
 def test_the_page_of_a_model_in_shares_says_so(tmp_path):
     page = write_report(ended(**{"rows.common": 3, "model.in_shares": True}), tmp_path, []).html_path.read_text()
     assert "nobody has a weight" in page
-    assert "It dealt, under seeds of this prediction alone" in page
+    assert "It dealt with seeds of only this prediction" in page
 
 
 def test_scores_in_short_are_of_the_rows():
@@ -371,9 +371,9 @@ def test_scores_in_short_are_of_the_rows():
 def test_it_is_said_what_one_passive_party_cannot_hide():
     roles = Roles("bank", ("shop",), "keys")
     one = who_learnt_what(roles, 1)
-    assert "the scores of 1 row; less its own part these are the other's" in one["bank"]
+    assert "the scores of 1 row; the scores minus its own part are the other party's part" in one["bank"]
     two = who_learnt_what(Roles("bank", ("post", "shop"), "keys"), 3)
-    assert "it learnt none but its own" in two["bank"]
+    assert "of which it learnt only its own" in two["bank"]
     assert sorted(two) == ["bank", "keys", "post", "shop"]
     assert all("no score" in two[name] for name in ("keys", "post", "shop"))
 

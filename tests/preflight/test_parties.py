@@ -82,10 +82,12 @@ def test_where_a_party_is_must_be_said(prediction: World) -> None:
         ConfigError, match=r"^parties\.post\.config is missing: `blindfit run` starts every party here( \(|$)"
     ):
         launcher.party_settings(job, "post")
-    with pytest.raises(ConfigError, match=r"^parties\.bank\.address is missing: `blindfit submit` needs to know where"):
+    with pytest.raises(
+        ConfigError, match=r"^parties\.bank\.address is missing: `blindfit submit` needs the address of"
+    ):
         reaching.addresses_of(job)
     with pytest.raises(
-        ConfigError, match=r"^\[coordinator\] is missing: parties that are up ask who proposes the job( \(|$)"
+        ConfigError, match=r"^\[coordinator\] is missing: running parties need the identity of the coordinator( \(|$)"
     ):
         reaching.coordinator_identity(job)
 
@@ -121,7 +123,7 @@ SHOP = ("shop", "active", "rows")
 
 async def test_parties_of_which_one_is_up(authority: Path, tmp_path: Path) -> None:
     shop, meter = await asked(authority, tmp_path, SHOP, ("meter", "measurement", "labels"))
-    assert meter == Finding("ok", "meter", f"is up: measurement, version {__version__}")
+    assert meter == Finding("ok", "meter", f"is running: measurement, version {__version__}")
     assert (shop.level, shop.about) == ("refuses", "shop")
     assert shop.text.startswith(
         "cannot reach shop at 127.0.0.1:1 at step connect: Connection refused (start `blindfit "
@@ -150,7 +152,7 @@ async def test_a_party_that_may_not_be_asked_is_one_line(authority: Path, tmp_pa
         (
             [SHOP, ("meter", "measurement", "labels")],
             {"protocol": "label-dp"},
-            ["protocol: label-dp is not one that it takes part in"],
+            ["protocol: label-dp is not a system in which it takes part"],
         ),
     ],
 )

@@ -176,6 +176,6 @@ def test_a_party_that_is_killed_before_it_is_up_has_not_been_given_wrong_input(t
     (tmp_path / "hospital").mkdir()
     killed: Any = SimpleNamespace(poll=lambda: -signal.SIGKILL)
     nursery: Any = SimpleNamespace(code=None)
-    with pytest.raises(TransportError, match=r"hospital's process was killed \(SIGKILL\) before it was up") as lost:
+    with pytest.raises(TransportError, match=r"hospital's process was killed \(SIGKILL\) before it was ready") as lost:
         _port("hospital", killed, tmp_path, nursery)
     assert lost.value.hint == KILLED

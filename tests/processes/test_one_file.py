@@ -21,7 +21,7 @@ def test_a_file_with_the_addresses_of_organisations_runs_on_one_machine_as_it_is
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("job ")  # and nothing before it
     both = project.blindfit("run", "job.toml", "--quiet", "--verbose")
-    assert error_line(both) == "error: --quiet and --verbose: which of them?"
+    assert error_line(both) == "error: --quiet and --verbose cannot be combined"
 
 
 def test_a_real_party_that_is_up_is_found_and_named(project):
@@ -32,10 +32,10 @@ def test_a_real_party_that_is_up_is_found_and_named(project):
         done = project.blindfit("run", "job.toml", "--out", "out")
         assert done.returncode == 0, done.stderr
         assert (
-            f"note: meter at {address} seems to be up; this run starts processes of its own on this machine"
+            f"note: meter at {address} seems to be running. This run starts separate processes on this machine"
             in done.stdout
         )
-        assert "`blindfit submit` takes the job to the parties that are up" in done.stdout
+        assert "`blindfit submit` takes the job to the parties that already run" in done.stdout
         quiet = project.blindfit("run", "job.toml", "--out", "out", "--quiet")
         assert (quiet.returncode, "note:" in quiet.stdout) == (0, False), quiet.stderr
     assert "note:" not in project.blindfit("run", "job.toml", "--out", "out").stdout
@@ -112,4 +112,4 @@ def test_a_submitted_prediction_names_its_training(project):
         project.blindfit("submit", "predict.toml", "--session", "walr-1")
     )
     refused = project.blindfit("submit", "job.toml", "--session", "walr-1")
-    assert error_line(refused).startswith("error: job.toml: a job of this kind takes no model")
+    assert error_line(refused).startswith("error: job.toml: this kind of job takes no model")

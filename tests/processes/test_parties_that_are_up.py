@@ -102,7 +102,7 @@ def test_an_operator_approves_and_refuses(project):
     with project.submitting() as job:
         session, digest = wait_for_held(project)
         shown = project.blindfit("approve", "meter.toml", session)
-        assert error_line(shown) == "error: the digest is missing, without which nothing is approved"
+        assert error_line(shown) == "error: the digest is missing, and an approval needs it"
         assert f"blindfit approve meter.toml {session} {digest}" in shown.stdout
         other = project.blindfit("approve", "meter.toml", session, "0" * 32)
         assert error_line(other) == f"error: {'0' * 32} is not the digest of the job that waits here as {session}"

@@ -58,7 +58,7 @@ def driven(kind: type[S]) -> S:
     """Return a job of this session that was told to stop, without a party."""
     nobody: Any = None
     session = kind(read_job(JOB), {}, nobody)
-    with pytest.raises(Stopped, match=f"the parties were told to end {session.id}"):
+    with pytest.raises(Stopped, match=f"the parties received the order to end {session.id}"):
         drive(session.job, Launched({}, nobody), Console(file=io.StringIO()), "quiet", session)
     return session
 

@@ -35,6 +35,8 @@ NOT_TYPED = {
     "make lint": "a check of its own, beside the tests",
     "make mutants": "twenty minutes of tests, tests/mutants",
     "make soak": "hours of tests",
+    "make docs": "builds the site, with an environment of its own",
+    "make commands-page": "writes into the repository; tests/site holds the page against the code",
     "make options-page": "writes into the repository; tests/systems holds the page against the code",
     "make protocols-page": "writes into the repository; tests/protocols holds the page against the tables",
     ". .venv/bin/activate": "the tests have their Python",
@@ -154,7 +156,7 @@ SIMULATE_BY_NAME = (
     "--systems walr,dp-lr --epsilon 0.5,1,2 --repeat 5 --out runs/epsilons"
 )
 SAMPLES = Typed(
-    add="--samples 64", why="as few as there may be find less, and take as few fits", says=("Nothing speaks",)
+    add="--samples 64", why="as few as there may be find less, and take as few fits", says=("No sample contradicts",)
 )
 
 
@@ -270,7 +272,7 @@ TYPED: dict[str, dict[str, Typed]] = {
         SIMULATE: Typed(
             add="--set taylor.epochs=1 --set falcon.epochs=1",
             why=ONE_EPOCH,
-            says=("active party alone", "label-dp, epsilon 1: ", "There was one repeat"),
+            says=("active party only", "label-dp, epsilon 1: ", "There was one repeat"),
             writes=("runs/simulate/simulation.html", "runs/simulate/simulation.csv"),
         ),
         SIMULATE_BY_NAME: Typed(
@@ -356,12 +358,17 @@ TYPED: dict[str, dict[str, Typed]] = {
         "blindfit attack rp-with-prior --epsilon 1": Typed(
             add="--samples 64 --half-width 0.2",
             why="as few as there may be, and no search for the best half width in each fit",
-            says=("Nothing speaks",),
+            says=("No sample contradicts",),
             prints=True,
         ),
         "blindfit attack rr-on-bins --range 0 8 --labels examples/label_dp/data/visits.csv:visits": SAMPLES,
         AUDIT_A_MODEL: Typed(
-            says=("Membership: 60 members", "Inversion: ", "no better than by chance", "it would of anybody"),
+            says=(
+                "Membership: 60 members",
+                "Inversion: ",
+                "no better than by chance",
+                "other people are guessed as well",
+            ),
             prints=True,
         ),
     },
@@ -483,7 +490,7 @@ TYPED: dict[str, dict[str, Typed]] = {
     },
     "docs/guides/hide_labels_or_rows.md": {
         SPLIT: Typed(says=("20,190 rows",), writes=("examples/walr/split_labels/data/west.parquet",)),
-        "blindfit check examples/walr/split_labels/job.toml": Typed(says=("epsilon 0.684 against it alone",)),
+        "blindfit check examples/walr/split_labels/job.toml": Typed(says=("epsilon 0.684 against only",)),
         "blindfit run examples/walr/split_labels/job.toml --out runs/walr-split": Typed(
             says=("even if it colludes with one of", "of 3 spent on members"), writes=("runs/walr-split/report.html",)
         ),

@@ -87,7 +87,7 @@ def test_an_objective_over_any_number_of_decades(decades: float, faults: list[st
 def test_epsilons_at_any_distance(epsilons: list[float], faults: list[str]) -> None:
     figure, axes = figure_by_epsilon(epsilons, "of the range")
     axes.plot(epsilons, [0.3 / epsilon for epsilon in epsilons])
-    set_log_scale(axes, lambda value: f"{100 * value:g} %")
+    set_log_scale(axes, lambda value: f"{100 * value:g}%")
     svg_of(figure)
     assert faults == []
 

@@ -12,9 +12,9 @@ from tests.each_case import each_case
 @each_case(
     ("slope", "said"),
     [
-        (2.5, "log odds x 2.5 -0.1: as trained they were 40 % of what they should be, so too cautious"),
-        (0.5, "log odds x 0.5 -0.1: as trained they were 200 % of what they should be, so too sure"),
-        (1.05, "log odds x 1.05 -0.1: as trained they were nearly right"),
+        (2.5, "log odds x 2.5 -0.1: as trained, log odds were 40% of their right size: too cautious"),
+        (0.5, "log odds x 0.5 -0.1: as trained, log odds were 200% of their right size: too sure"),
+        (1.05, "log odds x 1.05 -0.1: as trained, log odds were nearly right"),
     ],
 )
 def test_calibration_is_a_sentence(slope: float, said: str) -> None:

@@ -188,7 +188,7 @@ def test_quotas_count_models_in_shares_too(tmp_path: Path) -> None:
 
 
 def test_unrounded_weights_that_stay_shared_are_refused() -> None:
-    with pytest.raises(ValueError, match='weight-bits does nothing beside weights = "shared"'):
+    with pytest.raises(ValueError, match='weight-bits does nothing with weights = "shared"'):
         FalconSettings(weights="shared", unsafe=["weight-bits"])
 
 
@@ -208,7 +208,7 @@ def test_the_preflight_says_what_a_prediction_takes(root: Path, shared: str) -> 
     job = load_job(root / "predict.toml", [f'predict.session="{shared}"'])
     told = {finding.about: finding.text for finding in preflight.check(job)}
     assert told["model"].startswith("is in shares: nobody has it")
-    assert told["shop-a"] == "its part of a score goes into the sum as it is"
+    assert told["shop-a"] == "its part of a score goes into the sum unchanged"
     assert f"to score {ROWS:,} rows" in told["time"]
     assert told["rounds"].startswith("27: 40 ms from party to party add")
     assert "MB to send" in told["bytes"]
@@ -217,7 +217,7 @@ def test_the_preflight_says_what_a_prediction_takes(root: Path, shared: str) -> 
 def test_a_partys_own_page_says_that_it_holds_shares(root: Path, shared: str) -> None:
     directory = root / f"state/shop-a/models/{shared}"
     render_party(directory)
-    assert "Nobody has it: no weight was opened." in (directory / "report.html").read_text("utf-8")
+    assert "Nobody has the model: no weight was opened." in (directory / "report.html").read_text("utf-8")
 
 
 def test_who_learnt_what_of_a_prediction_in_shares(root: Path, shared: str) -> None:
@@ -225,4 +225,4 @@ def test_who_learnt_what_of_a_prediction_in_shares(root: Path, shared: str) -> N
     roles = Roles.of({name: party.role for name, party in job.parties.items()})
     learnt = who_learnt_what(roles, 30, in_shares=True)
     assert "bank learnt the scores of 30 rows; it has no weights" in learnt["bank"]
-    assert learnt["notary"].endswith("It dealt, under seeds of this prediction alone, and keeps nothing of it.")
+    assert learnt["notary"].endswith("It dealt with seeds of only this prediction, and keeps nothing.")

@@ -86,7 +86,7 @@ def test_what_cannot_be_printed_is_no_bug(project: World, redirected: str, statu
     done = subprocess.run(command, shell=True, cwd=project.root, capture_output=True, text=True)
     assert done.returncode == status
     assert "bug" not in done.stderr
-    assert ("there is no room for what is written" in done.stderr) == (status == ExitCode.FAILED)
+    assert ("the disk is full" in done.stderr) == (status == ExitCode.FAILED)
 
 
 # --- version and completion --------------------------------------------------------------------------------

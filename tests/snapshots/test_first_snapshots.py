@@ -151,7 +151,7 @@ def test_a_start_leaves_out_a_column_that_cannot_be_read(tmp_path: Path) -> None
     bank.write(ROWS.replace("44,", "1e999,11"))
     assert made_by(bank) == ["loans"]
     with pytest.raises(DataError, match=r"column age: .*snapshot 1 has no column age"):
-        bank.snapshots.published("loans").source()
+        bank.snapshots.require_current("loans").source()
 
 
 def test_a_party_leaves_a_second_population_to_its_operator(tmp_path: Path) -> None:

@@ -260,7 +260,7 @@ def test_rows_that_scores_would_reveal_are_published_by_a_declaration_only(proje
     """Three columns: the operator declares that no scores are given, and others see that whatever the rows hold."""
     project.set("datasets.rows.models_per_row", None, *SHOPS)
     with refused(
-        'set {}.models_per_row = 0 to give no scores, or {}.models_per_row = "unlimited" if its features are no secret'
+        'set {}.models_per_row = 0 to give no scores, or {}.models_per_row = "unlimited" if its features are not secret'
     ) as told:
         project.publish("shop-a")
     assert "shop-a: datasets.rows: a party that gets scores could compute its features: it has 3" in told.text

@@ -60,7 +60,7 @@ def interrupted(project: World, until: str, *words: str) -> tuple[int, str, str]
 def test_a_training_that_is_stopped_says_so_and_goes_on_from_its_last_epoch(project: World) -> None:
     code, said, errors = interrupted(project, rf"epoch ([3-9]|\d\d) of {EPOCHS}, hold-out loss 0\.\d{{4}}")
     assert code == 130
-    assert re.match(r"stopped: the parties were told to end vertical-[0-9a-f]{8}\n", errors)
+    assert re.match(r"stopped: the parties received the order to end vertical-[0-9a-f]{8}\n", errors)
     assert "Traceback" not in errors
     (session,) = re.findall(r"hint: go on from the last epoch: --set taylor\.resume=(\S+)\n", errors)
     told = [int(number) for number in re.findall(rf"^  epoch (\d+) of {EPOCHS}", said, re.M)]
@@ -73,7 +73,7 @@ def test_a_training_that_is_stopped_says_so_and_goes_on_from_its_last_epoch(proj
 def test_one_that_is_stopped_while_its_processes_start_leaves_none(project: World) -> None:
     code, _, errors = interrupted(project, "")
     assert code == 130
-    assert errors.startswith("stopped: the processes that had started here have ended")
+    assert errors.startswith("stopped: all processes of this machine have ended")
     assert "Traceback" not in errors
 
 

@@ -223,7 +223,7 @@ def test_a_training_that_had_begun_can_go_on(
     job = read_job({"name": "monday", "protocol": "taylor", "parties": members, **more})
     with pytest.raises(PeerError) as caught:
         drive(job, launched, Console(file=io.StringIO()))
-    said = "when it is mended, go on from the last epoch: --set "
+    said = "after the cause is mended, go on from the last epoch: --set "
     assert (said + expected in caught.value.hint) if expected else (said not in caught.value.hint)
 
 

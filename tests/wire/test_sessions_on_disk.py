@@ -35,7 +35,7 @@ async def test_a_name_is_used_once_also_after_a_restart(authority: Path, tmp_pat
                 await stub.Cancel(pb.SessionRequest(session="monday"))
             refused = await told(stub, "monday")
             assert isinstance(refused, PolicyRefused)
-            assert "there was one of this name" in str(refused)
+            assert "there was a session of this name" in str(refused)
             assert (await stub.Propose(proposal(f"other-{start}"))).state == pb.ACCEPTED
 
 

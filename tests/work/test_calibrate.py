@@ -103,5 +103,7 @@ class WrongOnce:
 
 def test_wrong_products_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calibrate, "BATCH", 16)
-    with pytest.raises(ComputeFailed, match="1 of 3 tasks were not done: their products are not those of this process"):
+    with pytest.raises(
+        ComputeFailed, match="1 of 3 tasks were not done: their products differ from those of this process"
+    ):
         calibrate._measure("loky", WrongOnce())

@@ -97,7 +97,7 @@ class RecipeSettings(Settings):
             raise ValueError("edges must be in ascending order")
         if isinstance(self.knots, tuple):
             if not 3 <= len(self.knots) <= MOST_KNOTS:
-                raise ValueError(f"knots must be a number from 3 to {MOST_KNOTS}, or a list of so many numbers")
+                raise ValueError(f"knots must be a number from 3 to {MOST_KNOTS}, or a list of as many numbers")
             if not are_apart(self.knots):
                 raise ValueError("knots must be in ascending order, and not too near to each other")
 

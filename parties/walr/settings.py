@@ -63,7 +63,7 @@ class WalrSettings(Settings):
     tolerance: float | None = None
     """Size of the gradient at which the fit ends. Lower it for a more exact fit. The default depends on the solver."""
     max_iterations: int | None = Field(None, ge=1, le=MOST_ITERATIONS)
-    """Number of iterations after which the fit ends. Raise it if a report says that the fit did not converge."""
+    """Number of iterations after which the fit ends. Raise it if a report shows that the fit did not converge."""
     warm_start_rows: int | None = Field(None, ge=0, le=MAX_ROWS)
     """Number of rows on which newton looks for its start; 0 takes all rows."""
     memory: int | None = Field(None, ge=1, le=MOST_MEMORY)

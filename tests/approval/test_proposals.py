@@ -52,8 +52,8 @@ REFUSED: dict[str, tuple[Change, str]] = {
     ),
     "no protocol": (lambda p: setattr(p, "protocol", ""), "protocol: none is not a system in which it takes part"),
     "own role": (lambda p: setattr(p.members[1], "role", "key-node"), "role: it is measurement, not key-node"),
-    "dataset": (lambda p: setattr(p.members[1], "dataset", "clicks"), "dataset: it has none named clicks"),
-    "no dataset": (lambda p: setattr(p.members[1], "dataset", ""), "dataset: it has none named (none)"),
+    "dataset": (lambda p: setattr(p.members[1], "dataset", "clicks"), "dataset: it has no dataset named clicks"),
+    "no dataset": (lambda p: setattr(p.members[1], "dataset", ""), "dataset: it has no dataset named (none)"),
     "seed": (
         seeded,
         "seed: the parties draw splits and batches themselves; a seed is for jobs on one machine",

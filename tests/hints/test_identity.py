@@ -95,7 +95,9 @@ def test_a_revocation_list(folder: Path) -> None:
     files.revoked.write_bytes(good)
     short_crl(folder, datetime.now(UTC) - timedelta(days=1))
     shutil.copy(folder / "crl.pem", files.revoked)
-    with refused("`blindfit certs crl DIR`, run by the authority's operator, makes a new one") as told:
+    with refused(
+        "ask the authority's operator to run `blindfit certs crl DIR`, and copy the new list over this file"
+    ) as told:
         load(files)
     certs(folder, told)
     shutil.copy(folder / "crl.pem", files.revoked)

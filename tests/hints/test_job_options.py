@@ -305,7 +305,7 @@ CASES = [
     Wrong(
         "label-dp",
         {"privacy": None},
-        says="privacy.epsilon is missing: labels are released under",
+        says="privacy.epsilon is missing: labels are released only under",
         mend={"privacy.epsilon": 1},
     ),
     Wrong("label-dp", {"label_dp.optimal_for": "squared"}, says='{} does nothing with mechanism = "{}", remove it'),

@@ -54,7 +54,7 @@ CASES = [
     Wrong(
         "server",
         {f"{DATASET}.label_kind": "share"},
-        says='which split a share is of, such as split = "split"',
+        says='names the split of each share, such as split = "split"',
         mend={f"{DATASET}.split": "split"},
     ),
     Wrong(

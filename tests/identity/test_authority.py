@@ -122,7 +122,7 @@ def test_what_is_refused_when_issuing_changes_nothing(folder: Path, party: str, 
 def test_a_revocation_whose_list_would_be_refused_changes_nothing(folder: Path) -> None:
     issue(folder, "alice")
     before = contents(folder)
-    with pytest.raises(ConfigError, match="0 days is no lifetime"):
+    with pytest.raises(ConfigError, match="0 days is not a valid lifetime"):
         revoke(folder, "alice", days=0)
     assert contents(folder) == before
 

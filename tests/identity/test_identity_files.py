@@ -191,7 +191,7 @@ def test_an_expired_revocation_list(folder: Path, files: PartyFiles) -> None:
     stale = dataclasses.replace(files, revoked=folder / "crl.pem")
     with pytest.raises(ConfigError, match=rf"^{folder}/crl\.pem expired on 20\d\d-\d\d-\d\d( \(|$)") as caught:
         load(stale)
-    assert caught.value.hint.startswith("`blindfit certs crl DIR`")
+    assert caught.value.hint.startswith("ask the authority's operator to run `blindfit certs crl DIR`")
     renew_crl(folder)
     load(stale)
 
@@ -265,7 +265,7 @@ def test_a_list_that_comes_later_acts_without_a_restart(folder: Path, unnamed: P
 BAD_LISTS: dict[str, tuple[Callable[[Path, Path], object], str]] = {
     "expired": (
         lambda folder, _: short_crl(folder, datetime.now(UTC) - timedelta(days=1)),
-        r"crl\.pem expired on 20\d\d-\d\d-\d\d \(`blindfit certs crl DIR`",
+        r"crl\.pem expired on 20\d\d-\d\d-\d\d \(ask the authority's operator to run `blindfit certs crl DIR`",
     ),
     "foreign": (
         lambda folder, path: path.write_bytes((demo_authority(folder / "other") / "crl.pem").read_bytes()),

@@ -148,7 +148,7 @@ def test_a_corrupted_file_is_named(tmp_path: Path, content: bytes) -> None:
     with pytest.raises(ConfigError) as refused:
         Store(path)
     assert str(refused.value).startswith(f"{path} cannot be used as the party's database: ")
-    assert "is it a file that Blindfit made" in refused.value.hint
+    assert "check that Blindfit made this file" in refused.value.hint
     assert path.read_bytes() == content
 
 

@@ -365,5 +365,5 @@ def test_a_full_disk_is_an_error_and_not_a_signal(tmp_path, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "posix_fallocate", full)
-    with pytest.raises(ConfigError, match="has no room for 8 bytes of working files: No space left on device"):
+    with pytest.raises(ConfigError, match="has no space for 8 bytes of working files: No space left on device"):
         MappedArray.temporary(8, "u1", tmp_path)

@@ -235,7 +235,7 @@ def job(**values: Any) -> Job:
         ({"split": {"test_fraction": 0.3}}, "[split] does nothing in a predict job"),
         ({"taylor": {"epochs": 3}}, "[taylor] does nothing in a predict job"),
         ({"privacy": {"epsilon": 1.0}}, "[privacy] does nothing in a predict job"),
-        ({"align": {"method": "linkage", "fields": ["a", "b", "c"]}}, "none can be scored"),
+        ({"align": {"method": "linkage", "fields": ["a", "b", "c"]}}, "no row can be scored"),
         ({"parties": {k: v for k, v in PARTIES.items() if k != "keys"}}, "exactly one key-node"),
         ({"parties": {k: v for k, v in PARTIES.items() if k != "shop"}}, "1 to 16 passive"),
     ],

@@ -52,7 +52,7 @@ def allow(pair: Pair, models: int) -> None:
 def test_rows_are_counted_each_alone(pair: Pair) -> None:
     pair.scores("one", HALF)
     pair.scores("two", OTHER_HALF)
-    with pytest.raises(PolicyRefused, match="the most that it allows of a row"):
+    with pytest.raises(PolicyRefused, match="the limit of a row"):
         pair.scores("two", np.r_[OTHER_HALF, HALF[:1]])
     pair.scores("two", OTHER_HALF[::-1])  # in whatever order alignment puts them
 
@@ -76,7 +76,7 @@ def test_rows_that_are_left_out_do_not_move_the_count_to_others(pair: Pair) -> N
 def test_a_smaller_question_forgets_no_row(pair: Pair) -> None:
     pair.scores("one")
     pair.scores("one", HALF)
-    with pytest.raises(PolicyRefused, match="the most that it allows of a row"):
+    with pytest.raises(PolicyRefused, match="the limit of a row"):
         pair.scores("two", OTHER_HALF)
 
 
@@ -105,7 +105,7 @@ def test_scores_that_were_given_are_given_again_after_another_partys_question(pa
         entry = account.entry("scores", "", ["another bank"], "scores", "another model", 8, people=people)
         transaction.add_disclosure(entry)
     np.testing.assert_array_equal(pair.scores("one", HALF), first)
-    with pytest.raises(PolicyRefused, match="the most that it allows of a row"):
+    with pytest.raises(PolicyRefused, match="the limit of a row"):
         pair.scores("one", OTHER_HALF)
 
 

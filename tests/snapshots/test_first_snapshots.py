@@ -91,7 +91,7 @@ async def test_what_is_described_anew_and_published_waits_for_a_restart(tmp_path
         world.publish("clinic")
         with capture_logs() as logs:
             assert isinstance(await ended(world, nodes), CannotTakePart)
-        assert any("this process has read the file before that" in str(log.get("reason")) for log in logs)
+        assert any("than this process has read" in str(log.get("reason")) for log in logs)
     async with up(world) as nodes:
         assert await ended(world, nodes) is None
         made = nodes["clinic"].party.snapshots.all_of("rows")

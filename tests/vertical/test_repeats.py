@@ -223,10 +223,10 @@ def test_test_rows_are_scored_by_one_model_and_the_next_training_ends_before_it_
             scored.question
         }
     with refused(
-        "some of these rows have had scores of {}, the most that it allows of a row (the weights or gradients "
-        "of a training are one model, a model of another active party counts for every row, and a new snapshot changes "
-        'nothing): predict with an earlier model, train with falcon.weights = "shared" or falcon\'s privacy.epsilon, '
-        "or have its operator start the account again "
+        "some of these rows have had scores of {}, which is the limit of a row. The weights or gradients "
+        "of a training count as one model; a model of another active party counts for every row; and a new snapshot "
+        'changes nothing. Predict with an earlier model, train with falcon.weights = "shared" or falcon\'s '
+        "privacy.epsilon, or have its operator start the account again "
         "(`blindfit ledger PARTY.TOML --reset-account DATASET --reason TEXT`)"
     ) as told:
         seated(project, *QUICK, "taylor.l2=0.5", session="two")

@@ -683,7 +683,7 @@ def test_only_its_owner_is_told_that_a_column_was_left_out(house: Holders, monke
 
 def test_a_holder_whom_the_label_holder_did_not_name_gets_no_weights(house: Holders) -> None:
     house.write_server(("bank",))
-    with pytest.raises(PolicyRefused, match="it has none named rows for chain"):
+    with pytest.raises(PolicyRefused, match="there is no dataset rows for chain"):
         house.run()
     assert house.spent() == 0
 

@@ -52,11 +52,7 @@ class MissingWords:
 
 @dataclass(frozen=True)
 class CsvFile:
-<<<<<<< HEAD
-    """A csv file with a header. It is read as text, and convert later, where row numbers are known.
-=======
     """A csv file with a header. It is read as text, and converted later, where row numbers are known.
->>>>>>> party
 
     A field is null if it has no quotes and is empty or, without the white space around it, a missing word. Numbers and
     dates come in the plain form, in any dialect of the file.

@@ -241,11 +241,7 @@ class ScoreQuota:
         if is_model and len(before.models) and before.models.max() + asked_models > models:
             self._refuse(
                 reader,
-<<<<<<< HEAD
-                f"{models_in_words(models)} have already scored some of these rows, which is the limit of a row. The "
-=======
                 f"some of these rows have had scores of {models_in_words(models)}, which is the limit of a row. The "
->>>>>>> party
                 "weights or gradients of a training count as one model; a model of another active party counts for "
                 "every row; and a new snapshot changes nothing. Predict with an earlier model, train with "
                 'falcon.weights = "shared" or falcon\'s privacy.epsilon, or have its operator start the account again '

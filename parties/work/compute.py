@@ -1,11 +1,7 @@
 """The processes that share this party's work on vectors: on this machine (loky), or on its own cluster (Dask).
 
 Functions, arguments and results are pickled between processes of one organisation, which trust each other completely.
-<<<<<<< HEAD
-No data of a peer is unpickled, and no peer may have a certificate of the cluster.
-=======
 No bytes of a peer are unpickled, and no peer may have a certificate of the cluster.
->>>>>>> party
 
 The scheduler and the workers of a cluster have this version of Blindfit installed. Products hold Python's lock, so a
 worker with several threads is no faster than one with a single thread: `dask worker --nworkers auto --nthreads 1`. A

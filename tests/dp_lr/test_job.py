@@ -41,14 +41,10 @@ def checked(**changes: Any) -> Job:
         ({"neighbours": "add-or-remove", "public_rows": 10**10}, "dp_lr.public_rows: must be at most 2147483648"),
         ({"loss_share": 1.0}, "dp_lr.loss_share: must be below 1"),
         ({"init": "a.json", "public_dataset": "archive"}, "init and public_dataset both name the start of descent"),
-<<<<<<< HEAD
-        ({"loss_share": 0.1, "public_dataset": "archive"}, "loss_share pays for what the public_dataset's rows show"),
-=======
         (
             {"loss_share": 0.1, "public_dataset": "archive"},
             "loss_share pays for a loss that the rows of public_dataset give",
         ),
->>>>>>> party
         ({"feature_bounds": ["age"]}, "feature_bounds: 'age' is not of the form name:lowest:highest"),
         ({"feature_bounds": ["age:1:x"]}, "feature_bounds: 'age:1:x' is not of the form name:lowest:highest"),
         ({"feature_bounds": ["age:5:5"]}, "'age:5:5' must have finite bounds, the lowest below the highest"),

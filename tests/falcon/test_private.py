@@ -298,11 +298,7 @@ def test_levels_are_declared_by_whoever_promises_something_about_rows(project: W
     rows = len(project.table("shop-a")["id"])
     project.columns("shop-a", ward=[("north", "south")[i % 2] for i in range(rows)])
     project.set("datasets.rows.categories", ["ward"], "shop-a")
-<<<<<<< HEAD
-    with pytest.raises(ConfigError, match=r"datasets\.rows\.categories: levels from the rows in the rows"):
-=======
     with pytest.raises(ConfigError, match=r"datasets\.rows\.categories: levels from the rows"):
->>>>>>> party
         check_dataset_of(project, "shop-a", *PRIVATE)
     project.set("datasets.rows.categories", {"ward": ["north"]}, "shop-a")
     check_dataset_of(project, "shop-a", *PRIVATE)

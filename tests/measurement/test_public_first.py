@@ -35,11 +35,7 @@ def looked_up(monkeypatch: pytest.MonkeyPatch) -> list[LabelIndex]:
     ("changes", "policy", "refusal"),
     [
         ({"dataset": "archive"}, {}, (PolicyRefused, "this party has no dataset of this name")),
-<<<<<<< HEAD
-        ({"snapshot": "0" * 32}, {}, (PolicyRefused, "it is not the newest of this dataset")),
-=======
         ({"snapshot": "0" * 32}, {}, (PolicyRefused, "this is not the newest snapshot of the dataset")),
->>>>>>> party
         ({"in_shares": 1}, {}, (PolicyRefused, "its labels are not shares")),
         ({"max_rows_per_person": 2}, {}, (PolicyRefused, r"privacy\.max_rows_per_person")),
         ({"epsilon": 1.5}, {"max_epsilon": 1.0}, (PolicyRefused, r"privacy\.epsilon")),

@@ -255,11 +255,7 @@ bank.snapshots.publish("loans")
 def test_a_snapshot_that_is_gone_is_one_line(bank):
     snapshot = published(bank.snapshots, "loans")
     (snapshot.directory / "rows.arrow").write_bytes(b"ARROW1")
-<<<<<<< HEAD
-    with pytest.raises(DataError, match=r"rows\.arrow cannot be read, which holds a snapshot of loans"):
-=======
     with pytest.raises(DataError, match=r"rows\.arrow, which holds a snapshot of loans, cannot be read"):
->>>>>>> party
         snapshot.source()
 
 
@@ -305,11 +301,7 @@ def test_an_older_database_that_is_put_back_destroys_no_snapshot(bank):
     bank.snapshots.publish("loans")
     assert (newer.directory / "rows.arrow").exists()
     (told,) = bank.snapshots.list_unknown()
-<<<<<<< HEAD
-    assert told.startswith(f"{newer.directory} is named as a snapshot, and the party's database does not know it")
-=======
     assert told.startswith(f"{newer.directory} has the name of a snapshot that the party's database does not know")
->>>>>>> party
     with capture_logs() as logs:
         bank.snapshots.settle()
     assert [(log["log_level"], log["event"]) for log in logs] == [("warning", told)]

@@ -97,14 +97,8 @@ def test_so_many_draws_and_no_more(parties: Parties) -> None:
     for names, snapshot in ((TWO, "01"), (TWO, "02"), (tuple(ROLES), "01")):
         with refused(
             "{} draws of held-out rows were begun for the people of {}, and more would reveal the place of some of "
-<<<<<<< HEAD
-            "them: "
-            "its operator can start the account again (`blindfit ledger PARTY.TOML --reset-account DATASET --reason "
-            "TEXT`)"
-=======
             "them: its operator can start the account again (`blindfit ledger PARTY.TOML --reset-account DATASET "
             "--reason TEXT`)"
->>>>>>> party
         ) as told:
             parties.draw(names, snapshot=snapshot)
     (command,) = told.commands

@@ -96,7 +96,7 @@ def step_2_check(request: AggregateOpen, *, consumer: str) -> None:
 
 
 TOO_LARGE = "the noisy sum could pass half of 2^61 - 1"
-LOWER_IT = "lower frac_bits in [walr], or in [evaluate]; raise privacy.epsilon; or use fewer rows"
+LOWER_IT = "lower frac_bits in [walr] or [evaluate]; raise privacy.epsilon; or use fewer rows"
 
 
 def fits(request: AggregateOpen) -> bool:

@@ -123,7 +123,7 @@ def test_past_the_budget_no_row_is_sent(trained: World) -> None:
         (["--session", "walr-none"], "it has no model.json of that session"),
         (["--session", "a", "--model", "out"], "--session and --model both name a training"),
         (["--model", "nowhere"], "nowhere/report.json cannot be read"),
-        (["--model", "out", "--set", "evaluate.figures=[]"], "at least one figure"),
+        (["--model", "out", "--set", "evaluate.figures=[]"], "one at least"),
         (["--model", "out", "--set", 'evaluate.figures=["auc","auc"]'], "each figure once"),
         (["--model", "out", "--set", "evaluate.score_bound=0"], "score_bound must be"),
         (["--model", "out", "--set", "evaluate.bins=1"], "evaluate.bins"),

@@ -1,4 +1,4 @@
-"""WALR with labels split between two measurement servers, which both do not know a label: the differences from `walr`.
+"""WALR with labels split between two measurement servers, neither of which knows a label: the differences from `walr`.
 
 Source: ours. X^T y is linear in y, and both servers see X.
 Model: the party with the labels splits each, y = y_1 + y_2 mod p with p = 2^61 - 1 and y_1 uniform; server k has y_k.

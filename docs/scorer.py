@@ -5,8 +5,8 @@
 A pair for each party of a vertical model, in any order, or one pair for another linear model. The id is the column
 `id`, or another: --id NAME. Columns are found by name and converted as the model's record of them says; others are
 ignored. A row is scored if every file has its id. A level that training did not meet is reported, or refused:
---refuse-unseen. docs/guides/score.md has the format and the arithmetic,
-docs/guides/prepare_data.md the conversions: the bits are those
+--refuse-unseen. docs/reference/file_formats.md has the format and the arithmetic,
+docs/reference/columns.md the conversions: the bits are those
 of a joint prediction.
 
 A file in another dialect than UTF-8, commas, 1234.5 and 2024-05-31 needs the options of its dataset, such as
@@ -268,7 +268,7 @@ def level_of(text, _name):
 
 
 def one_spelling(text):
-    """The text that stands for all that look like it: docs/guides/prepare_data.md."""
+    """The text that stands for all that look like it: docs/reference/columns.md."""
     return unicodedata.normalize("NFC", UNSEEN.sub("", text)).strip()
 
 

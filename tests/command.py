@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from multiprocessing import connection
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import IO, Any
 from unittest import mock
 
@@ -28,6 +28,7 @@ from blindfit.coordinator.running import nursery
 from blindfit.parties import node
 from blindfit.parties.measurement import fitting
 from tests.fork_server import FULL_SIZE_KEYS, PRELOADED, forks
+from tests.modules import without_main
 from tests.quick_keys import quick_keys
 
 ROOT = Path(__file__).parents[1]
@@ -122,7 +123,7 @@ class Forked:
         self.stdin, self.stdout, self.stderr = (ours.get(number) for number in (0, 1, 2))
         files = {number: _path(what) for number, what in given.items() if not isinstance(what, int)}
         self._process = forks.Process(target=_run, args=(self.args[2:], *place, {**files, **theirs}), daemon=False)
-        with mock.patch.dict(sys.modules, {"__main__": ModuleType("__main__")}):  # the child has no use for pytest's
+        with without_main():
             self._process.start()
         for pipe in theirs.values():
             pipe.close()

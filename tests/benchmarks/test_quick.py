@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
@@ -30,6 +30,7 @@ from blindfit.algorithms.paillier.keys import insecure_private_key
 from blindfit.parties.work import compute
 from tests.benchmarks.toy_data import write_toy_data
 from tests.command import Done, blindfit
+from tests.modules import without_main
 
 ROOT = Path(__file__).parents[2]
 BENCHMARKS = ROOT / "benchmarks"
@@ -100,7 +101,7 @@ def _small() -> Iterator[None]:
         mock.patch.object(walr_forecast, "subprocess", processes),
         mock.patch.object(walr_utility_data, "subprocess", processes),
         mock.patch.object(falcon, "epoch_of", kept(falcon.epoch_of)),
-        mock.patch.dict(sys.modules, {"__main__": ModuleType("__main__")}),  # no process of theirs has use for pytest's
+        without_main(),
         mock.patch.object(psi, "OPERATIONS", 400),
         mock.patch.object(walr_choice, "SIMULATED_DRAWS", 2),
         mock.patch.object(network, "is_available", return_value=False),  # tests change no network of the machine

@@ -13,13 +13,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
-from types import ModuleType
 from typing import IO
-from unittest import mock
 
 import structlog
 
 from tests.command import forks
+from tests.modules import without_main
 
 ROOT = Path(__file__).parents[2]
 
@@ -46,7 +45,7 @@ class Child:
 def child(module: str, *arguments: str) -> Iterator[Child]:
     (heard, to_child), (from_child, said) = forks.Pipe(False), forks.Pipe(False)
     process = forks.Process(target=_run, args=(module, arguments, heard, said), daemon=False)
-    with mock.patch.dict(sys.modules, {"__main__": ModuleType("__main__")}):  # the child has no use for pytest's
+    with without_main():
         process.start()
     heard.close()
     said.close()  # so that a line is awaited from no dead child

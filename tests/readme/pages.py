@@ -66,7 +66,7 @@ def _blocks(lines: list[str]) -> Iterator[tuple[int, list[str], bool]]:
     number = 0
     while number < len(lines):
         end, commands = number + 1, False
-        if (fence := re.match(r" *```(\w*)$", lines[number])) is not None:
+        if (fence := re.match(r" *```(\w*)(?:\{[\w-]+\}.*)?$", lines[number])) is not None:
             end = 1 + next(n for n in range(end, len(lines)) if lines[n].strip() == "```")
             commands = fence[1] in FENCES_OF_COMMANDS
         elif lines[number].startswith("    ") and not (number and lines[number - 1]):

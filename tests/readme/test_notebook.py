@@ -69,6 +69,16 @@ def test_two_tables_become_a_model_inside_a_running_loop(tmp_path: Path) -> None
     assert (tmp_path / "study/score.py").exists()
 
 
+def test_the_six_lines_of_the_first_page_run(tmp_path: Path) -> None:
+    (lines,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
+    terminal = Terminal(tmp_path)
+    assert terminal.type("python examples/walr/prepare.py").returncode == 0
+    done = terminal.run_cells(lines)
+    assert done.returncode == 0, done.stderr
+    assert "lncoins" in done.stdout
+    assert "epsilon 0.5" in done.stdout or "(0.5, 1e-05)" in done.stdout
+
+
 def test_the_calls_of_the_page_run(tmp_path: Path) -> None:
     page = (ROOT / "docs/guides/python.md").read_text()
     jobs, own_tables, watched, *_ = re.findall(r"```python\n(.*?)```", page, re.S)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import sys
 import tomllib
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import numpy as np
 
@@ -27,6 +25,7 @@ from blindfit.parties.vertical.scored_rows import FIGURES
 from blindfit.parties.wire.limits import Limits
 from tests.backups import back_up, restore
 from tests.hints.measured import alone, measured
+from tests.modules import module_in_place
 from tests.quick_keys import quick_keys
 from tests.refusals.case import Change
 from tests.world import World
@@ -291,7 +290,7 @@ def restored(name: str) -> Change:
 
 
 def without_phe() -> AbstractContextManager[object]:
-    return mock.patch.dict(sys.modules, {"phe": None})
+    return module_in_place("phe", None)
 
 
 def exchanged_parts(root: Path) -> World:

@@ -1,4 +1,4 @@
-"""What the texts of this project break of the rules."""
+"""Find the texts of this project that break the rules."""
 
 from __future__ import annotations
 

@@ -243,7 +243,7 @@ def _messages(tree: ast.Module, name: str, described: set[ast.expr]) -> Iterator
         if (
             len(re.findall(r"[A-Za-z]{2,}", prose_of(text))) >= 3
             and " " in text.strip()
-            and not re.search(r"[\\^]|SELECT |CREATE |\(\?", text)
+            and not re.search(r"[\\^]|SELECT |CREATE |\(\?|\{[^}]*:[^}]*\}", text)
         ):
             for paragraph in re.split(r"\n\s*\n|\n(?=[-#|] )", prose_of(text)):
                 if paragraph.strip():

@@ -44,7 +44,7 @@ Departures from the paper: the corrections 2 theta.mu / 4h, u' = (u o u), v = lo
 Learns: each party, its own noisy gradients; the key node, masked gradients, the hold-out loss of each epoch, which it
     tells as "go on" or "stop", and after linkage five sums over the hold-out rows that match, of which it tells the
     active party a slope and an offset in steps of 1/32; nobody else's weights, scores or labels. What gradients give
-    away, and the defences, is in docs/explanation/threat_model.md.
+    away, and the defences, is in docs/explanation/threat_model/index.md.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@
 Name one pair for each party of a vertical model, in any order, or one pair for another linear model. The id is the
 column `id`, or another one: --id NAME. Columns are found by name, and converted as the model's record of them
 describes; other columns are ignored. A row is scored if every file has its id. A level that training did not meet is
-reported; with --refuse-unseen it is refused. docs/guides/score.md describes the steps, and
-docs/guides/prepare_data.md the conversions. The bits are those of a joint prediction.
+reported; with --refuse-unseen it is refused. docs/reference/file_formats.md describes the
+steps, and docs/reference/columns.md the conversions. The bits are those of a joint prediction.
 
 A file in another dialect than UTF-8, commas, 1234.5 and 2024-05-31 needs the options of its dataset, such as
 --separator ";" --decimal ",". An option that is given once counts for all files. An option that is given once for each
@@ -271,7 +271,7 @@ def level_of(text, _name):
 
 
 def one_spelling(text):
-    """Return the text that stands for all that look like it: docs/guides/prepare_data.md."""
+    """Return the text that stands for all that look like it: docs/reference/columns.md."""
     return unicodedata.normalize("NFC", UNSEEN.sub("", text)).strip()
 
 

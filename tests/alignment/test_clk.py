@@ -101,7 +101,7 @@ def test_a_date_in_another_format_counts_as_missing(date: str) -> None:
 
 
 def places_by_definition(encoding: Encoding, secret: bytes) -> Iterator[int]:
-    """Yield the bits of PERSON, one at a time, as docs/guides/link_without_ids.md describes them."""
+    """Yield the bits of PERSON, one at a time, as docs/explanation/linkage.md describes them."""
     for field in encoding.fields:
         key = hashlib.blake2b(field.name.encode(), key=secret, person=b"blindfit field").digest()
         for token in clk.tokens_of(PERSON[field.name], field.kind):

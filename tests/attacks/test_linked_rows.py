@@ -158,7 +158,7 @@ def guessed(case: Case, seat: DataSeat, seen: list[tuple[int, Floats, Floats]]) 
 def test_the_active_party_reads_from_its_gradients_how_many_rows_match_and_more_of_which_than_it_should(
     insecure_test_key: PrivateKey,
 ) -> None:
-    """Every defence of a job is on by default; docs/guides/link_without_ids.md and the warnings report the rest."""
+    """Every defence of a job is on by default; docs/explanation/linkage.md and the warnings report the rest."""
     case = case_of(
         insecure_test_key,
         masked=True,

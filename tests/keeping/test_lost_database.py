@@ -223,7 +223,7 @@ async def copied_while_up(world: World, copies: dict[str, Callable[[str], bool]]
 
 
 def test_a_backup_of_a_running_party_needs_the_write_ahead_log(tmp_path: Path) -> None:
-    """docs/guides/keys_and_backup.md: copy the database and its -wal, or let SQLite copy it; copy the rest too."""
+    """docs/guides/backup.md: copy the database and its -wal, or let SQLite copy it; copy the rest too."""
     world = clinic_in(tmp_path / "up")
     whole, part = {"party.sqlite", "party.sqlite-wal"}, {"party.sqlite"}
     with quick_connections(world.root / "ca"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,10 +55,10 @@ def to_type(page: str) -> list[Shown]:
 def printed_after(page: str, command: Shown) -> list[str]:
     """Return the lines of the first block after a command that is no language's: what it prints, as the page has it."""
     lines = (ROOT / page).read_text().splitlines()
-    fences = [number for number, line in enumerate(lines) if line.startswith("```")]
+    fences = [number for number, line in enumerate(lines) if line.lstrip().startswith("```")]
     for start, end in zip(fences[::2], fences[1::2], strict=True):
-        if start > command.line and lines[start] == "```":
-            return lines[start + 1 : end]
+        if start > command.line and lines[start].strip() == "```":
+            return textwrap.dedent("\n".join(lines[start:end])).splitlines()[1:]
     raise LookupError(f"{page} shows nothing that {command.text} prints")
 
 

@@ -103,7 +103,7 @@ class Terminal:
         for port, address in self.addresses.items():
             command = command.replace(port, address)
         for name, pattern in PLACEHOLDERS.items():
-            if name in command.split():
+            if re.search(rf"[ =]{name}(?= |$)", command):
                 command = re.sub(rf"\b{name}\b", re.findall(pattern, self.printed)[-1], command)
         return command
 

@@ -143,6 +143,14 @@ LINK = "blindfit run examples/linkage/job.toml --out runs/linkage"
 TRAIN = "blindfit run examples/taylor/job.toml --out runs/taylor"
 SHARED = "blindfit run examples/falcon/job.toml --out runs/falcon"
 PLAN = "blindfit plan examples/walr/job.toml --base-rate 0.7 --strength 0.6"
+COLUMNS = "examples/walr/holders"
+RUN_COLUMNS = f"blindfit run {COLUMNS}/job.toml --out runs/walr-holders"
+SCORE_COLUMNS = f"blindfit predict {COLUMNS}/predict.toml --model runs/walr-holders --out runs/walr-holders-scores"
+EVALUATE_COLUMNS = (
+    f"blindfit evaluate {COLUMNS}/evaluate.toml --model runs/walr-holders --scores runs/walr-holders-scores"
+)
+STOP = 'blindfit run examples/taylor/job.toml --rehearse --out runs/stopped --fault "kill archive at epoch 3"'
+RESUME = "blindfit run examples/taylor/job.toml --rehearse --out runs/stopped --set taylor.resume=SESSION"
 RELEASE_LABELS = "blindfit run examples/label_dp/job.toml --out runs/label_dp"
 TRAIN_IN_PRIVATE = "blindfit run examples/dp_lr/job.toml --out runs/dp_lr"
 CHECK = "blindfit check examples/walr/job.toml"
@@ -223,11 +231,10 @@ def a_public_model(terminal: Terminal) -> None:
 GIVEN: dict[str, Given] = {
     "README.md": quick_demos,
     "docs/explanation/account.md": visits_are_published,
-    "docs/guides/script.md": walr_has_run,
+    "docs/guides/troubleshooting.md": walr_has_run,
     "docs/guides/private_model.md": a_public_model,
     "docs/guides/import_falcon.md": a_job_of_the_falcon_code,
     "docs/reference/measurement_api.md": walr_has_run,
-    "docs/guides/networks.md": data_of_walr,
     "docs/guides/policy.md": a_job_waits,
     "docs/guides/score.md": quick_demos,
     "docs/tutorials/two_organisations.md": walr_has_run,
@@ -244,6 +251,9 @@ TYPED_ON = {  # what several pages show, and takes long, is typed on one of them
     SHARED: "docs/start/quickstart.md",
     LINK: "docs/start/quickstart.md",
     CHECK: "docs/start/quickstart.md",
+    RUN_COLUMNS: "docs/guides/several_passive_parties.md",
+    SCORE_COLUMNS: "docs/guides/several_passive_parties.md",
+    EVALUATE_COLUMNS: "docs/guides/several_passive_parties.md",
     AUDIT_A_MODEL: "docs/guides/test_a_claim.md",
     SIMULATE: "docs/guides/compare_systems.md",
     PLAN: "README.md",
@@ -417,17 +427,66 @@ TYPED: dict[str, dict[str, Typed]] = {
         ),
         "blindfit run imported/job.toml --out runs/imported": Typed(writes=("runs/imported/party0/model.json",)),
     },
-    "docs/guides/keys_and_backup.md": {
+    "docs/guides/backup.md": {
         "blindfit ledger examples/walr/clinic.toml --acknowledge 'disk failed, restored the backup of Monday'": Typed(
             says=("0 lost charges",)
         ),
-        "blindfit lock examples/walr/clinic.toml --set secrets.passphrase_file=state/words": Typed(
-            says=("locked .*receipt_key.pem",), writes=("examples/walr/state/clinic/vault.json",)
+        "blindfit purge examples/walr/insurer.toml --all-ended --dry-run": Typed(
+            says=("Nothing was removed",), writes=("runs/walr/insurer/model.json",)
         ),
         "blindfit purge examples/walr/insurer.toml SESSION": Typed(
             answers="y\n", says=("What stays: names of sessions, the ledger", r"removed .*runs/walr/insurer/model.json")
         ),
         "blindfit purge examples/walr/insurer.toml --all-ended": Typed(says=("keeps no files",)),
+    },
+    "docs/guides/keys.md": {
+        "blindfit lock examples/walr/clinic.toml --set secrets.passphrase_file=state/words": Typed(
+            says=("locked .*receipt_key.pem",), writes=("examples/walr/state/clinic/vault.json",)
+        ),
+    },
+    "docs/guides/plan_epsilon.md": {
+        f"{PLAN} --wanted 0.96 --out runs/plan": Typed(
+            add="--draws 3",
+            why="twenty draws take longer",
+            says=("0.7 of the labels positive", "expected from epsilon"),
+            writes=("runs/plan/plan.html", "runs/plan/plan.json"),
+        ),
+        f"{PLAN} --cadences 12 --out runs/plan-year": Typed(
+            add="--draws 2", why="twenty draws take longer", says=("12 releases",), writes=("runs/plan-year/plan.json",)
+        ),
+        "blindfit plan examples/label_dp/job.toml --out runs/plan-labels": Typed(
+            says=("staircase",), writes=("runs/plan-labels/plan.json",)
+        ),
+    },
+    "docs/guides/evaluate.md": {
+        "blindfit check examples/walr/evaluate.toml --set evaluate.session=walr-1": Typed(
+            status=1, says=("a rate of n rows", "it has no model.json of that session")
+        ),
+        "blindfit evaluate examples/walr/evaluate.toml --model runs/walr --out runs/evaluate": Typed(
+            says=("mean prediction", "KS of score bins"), writes=("runs/evaluate/report.json",)
+        ),
+    },
+    "docs/guides/retrain.md": {
+        "blindfit run examples/walr/job.toml --out runs/again": Typed(says=("1 of 3 spent on members",)),
+        "blindfit ledger examples/walr/clinic.toml": Typed(says=(r"members +1 +1 +3 ",)),
+        "blindfit run examples/walr/job.toml --set privacy.release=second --out runs/second": Typed(
+            says=(r"1\.\d+ of 3 spent on members",)
+        ),
+        "blindfit pretrain examples/dp_lr/hospital.toml --dataset archive --out pretrained.json": Typed(
+            writes=("pretrained.json",)
+        ),
+    },
+    "docs/guides/resume.md": {
+        STOP: Typed(status=1, says=("SIGKILL", "--set taylor.resume=")),
+        RESUME: Typed(says=("taylor",), writes=("runs/stopped/hospital/model.json",)),
+    },
+    "docs/guides/troubleshooting.md": {
+        "blindfit jobs examples/walr/clinic.toml": Typed(says=(r"walr-[0-9a-f]{8} +walr +coordinator +done",)),
+        "blindfit logs examples/walr/clinic.toml SESSION": Typed(says=("session is done",)),
+    },
+    "docs/guides/prepare_data.md": {
+        "blindfit snapshot examples/walr/insurer.toml people": Typed(says=("snapshot 1, 20,190 rows",)),
+        "blindfit snapshot examples/walr/insurer.toml people --skip-unreadable": Typed(says=("snapshot 2",)),
     },
     "docs/guides/release_labels.md": {
         "blindfit check examples/label_dp/job.toml": Typed(says=("staircase", "budget of members")),
@@ -502,17 +561,13 @@ TYPED: dict[str, dict[str, Typed]] = {
         ),
     },
     "docs/guides/several_passive_parties.md": {
-        "blindfit check examples/walr/holders/job.toml": Typed(
-            says=("clinic fits the model", "13,387 rows to train on")
-        ),
-        "blindfit run examples/walr/holders/job.toml --out runs/walr-holders": Typed(
+        f"blindfit check {COLUMNS}/job.toml": Typed(says=("clinic fits the model", "13,387 rows to train on")),
+        RUN_COLUMNS: Typed(
             says=("weights of their own columns",),
             writes=("runs/walr-holders/hospital/model.json", "runs/walr-holders/report.html"),
         ),
-        "blindfit predict examples/walr/holders/predict.toml --model runs/walr-holders "
-        "--out runs/walr-holders-scores": Typed(says=("18,225 rows scored",)),
-        "blindfit evaluate examples/walr/holders/evaluate.toml --model runs/walr-holders "
-        "--scores runs/walr-holders-scores": Typed(says=("AUC of score bins",)),
+        SCORE_COLUMNS: Typed(says=("18,225 rows scored",)),
+        EVALUATE_COLUMNS: Typed(says=("AUC of score bins",)),
     },
     "docs/guides/faults.md": {
         'blindfit run examples/taylor/job.toml --rehearse --out runs/killed --fault "kill archive at epoch 3"': Typed(

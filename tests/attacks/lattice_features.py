@@ -64,7 +64,9 @@ def binary_column(
 
 
 def projected(seen: Seen, noise_std: float, *, number: int = 0) -> Floats:
-    """(rows of the batch,) the part of the column in the span of the attacker's own, up to its sign, by least squares."""
+    """(rows of the batch,) the part of the column in the span of the attacker's own, up to its sign, by
+    least squares.
+    """
     columns, whiten, base = _moved(seen, noise_std, number)
     return np.asarray(columns @ np.linalg.solve(columns.T @ columns, np.linalg.solve(whiten, base[:, 1])))
 

@@ -102,7 +102,9 @@ def columns_with(ones: Flags, plan: RowPlan, rng: np.random.Generator) -> Floats
 
 
 def label_dp(seed: int, **changes: Any) -> Training:
-    """Train with the active party as reader: its intercept and rare column make a column that is 0 in all rows but one."""
+    """Train with the active party as reader: its intercept and rare column make a column that is 0 in
+    all rows but one.
+    """
     rng = np.random.default_rng(seed)
     setting = Setting(epsilon=1.0, seed=seed, **changes)
     plan = plan_of(ROWS, setting)

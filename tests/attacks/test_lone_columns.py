@@ -199,5 +199,7 @@ def test_without_defences_groups_of_few_people_tell_a_partners_column(rows_each:
 
 @pytest.mark.parametrize("rows_each", [1, 5, 19, 20, 40])
 def test_a_partners_column_stays_in_doubt(rows_each: int) -> None:
-    """With 90 people a coin's AUC varies by 0.06, and groups of 20 give 0.6: the bound is five times 0.06 above a half."""
+    """With 90 people a coin's AUC varies by 0.06, and groups of 20 give 0.6: the bound is five times
+    0.06 above a half.
+    """
     assert auc_of(rows_each, defended=True) < 0.8

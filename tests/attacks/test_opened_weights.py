@@ -55,7 +55,9 @@ def test_with_the_rule_the_job_is_refused(project: World) -> None:
 
 
 def test_rounded_weights_leave_many_label_vectors(project: World) -> None:
-    """If the rule accepted so few rows, only the rounding would protect them: weights reveal at most k b bits of them."""
+    """If the rule accepted so few rows, only the rounding would protect them: weights reveal at most k b
+    bits of them.
+    """
     columns, y = own_columns(project)
     step = 2.0 ** -choose_kept_bits(ROWS)
     exact = RATE / ROWS * (y - 0.5) @ columns

@@ -104,7 +104,9 @@ def test_three_columns_are_not_published_without_a_declaration(pairs: Any) -> No
 
 
 def test_rows_of_few_values_allow_few_models(pairs: Any) -> None:
-    """Eight columns of 128 values have 56 bits, and half of them are enough for two models. 81 values allow one model."""
+    """Eight columns of 128 values have 56 bits, and half of them are enough for two models. 81 values
+    allow one model.
+    """
     features = np.random.default_rng(4).integers(0, 128, size=(2000, 8)).astype(float)
     pair = pairs(np.minimum(features, 80))
     with refused("set {}.models_per_row = {}") as told:

@@ -73,7 +73,9 @@ def same(models: dict[str, Trained], expected: dict[str, Trained]) -> None:
 
 
 def check_named(error: BlindfitError, what: tuple[str, str, str], n_parties: int) -> None:
-    """Check that a message that differs from its commitment, or another digest, names its sender between two parties."""
+    """Check that a message that differs from its commitment, or another digest, names its sender between
+    two parties.
+    """
     sender, _receiver, step = what
     if isinstance(error, MalformedMessage) and step != "OpenedShares" and step != "MaskedInput":
         assert error.culprit == sender or n_parties > 2

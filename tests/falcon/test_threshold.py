@@ -379,7 +379,9 @@ def test_nothing_is_decrypted_but_sums_under_every_partys_masks(
 
 
 def test_every_opened_value_is_uniform_but_for_the_bits(insecure_test_key: PrivateKey, watched: Watched) -> None:
-    """Values opened for ciphertexts are sums of two uniform masks: uniform without one party's; both parties have each."""
+    """Values opened for ciphertexts are sums of two uniform masks: uniform without one party's; both
+    parties have each.
+    """
     sent = Sent()
     case = encrypted_case(insecure_test_key, kept_bits=5, patience=3)
     train(case, wire=sent.wire, key=insecure_test_key)

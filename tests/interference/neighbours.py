@@ -112,7 +112,9 @@ class Probe:
         return sorted(line["id"] for text in texts for line in csv.DictReader(io.StringIO(text)))
 
     def trained(self, case: Case) -> list[str]:
-        """Return the ids of all other rows. Those of a hold-out loss are among them: changing them can have an effect."""
+        """Return the ids of all other rows. Those of a hold-out loss are among them: changing them can
+        have an effect.
+        """
         rows = next(iter(case.data.values()))
         return sorted(set(rows) - set(self.held_out(case)))
 
@@ -423,7 +425,9 @@ def an_unknown_id(party: str) -> Build:
 
 
 def strangers(case: Case) -> list[str]:
-    """Return two ids that nobody has, both of one part. A row's part follows from its id, and a part's size is public."""
+    """Return two ids that nobody has, both of one part. A row's part follows from its id, and a part's
+    size is public.
+    """
     names = [f"stranger-{i}" for i in range(64)]
     fraction = case.job.get("split", {}).get("test_fraction", SplitSettings().test_fraction)
     held_out = PublicRandomness.from_seed(case.job.get("seed", 0)).choose("split", names, fraction)

@@ -109,7 +109,9 @@ class Recorder:
 
 
 def _over(path: str) -> str:
-    """Return the name under which a call is recorded. A client calls a measurement server in order, so the order shows."""
+    """Return the name under which a call is recorded. A client calls a measurement server in order, so
+    the order shows.
+    """
     service, _, method = path.removeprefix("/blindfit.v1.").partition("/")
     return service if service == "Measurement" else method
 

@@ -1,4 +1,6 @@
-"""Nobody else can distinguish two worlds that differ in one private unit, except by what the protocol's table declares."""
+"""Nobody else can distinguish two worlds that differ in one private unit, except by what the protocol's
+table declares.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +60,9 @@ def test_others_see_the_same_where_the_data_are_in_postgresql(
 
 @pytest.mark.parametrize("pair", ALL, ids=repr)
 def test_two_worlds_of_a_pair_are_two(pair: Pair, probe: Probe) -> None:
-    """The worlds differ, and their job runs unless the pair expects a refusal: else the comparison would show little."""
+    """The worlds differ, and their job runs unless the pair expects a refusal: else the comparison would
+    show little.
+    """
     one, other = pair.build(pair.case, probe)
     differing = {
         party

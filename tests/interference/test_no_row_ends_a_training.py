@@ -28,7 +28,9 @@ RATES = (30.0, 300.0, 1000.0)
 
 @pytest.fixture(scope="module")
 def case() -> Case:
-    """The labels follow the shop's column, so that weights grow in its direction; nobody reads anything of the model."""
+    """The labels follow the shop's column, so that weights grow in its direction; nobody reads anything
+    of the model.
+    """
     case = SYSTEMS["taylor"]()
     for name, row in case.data["bank"].items():
         row["label"] = int(case.data["shop-a"][name]["x0"] > 0)

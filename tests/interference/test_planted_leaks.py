@@ -1,4 +1,6 @@
-"""The harness notices leaks: each test puts one into the code for a moment, and the observer who would see it finds it."""
+"""The harness notices leaks: each test puts one into the code for a moment, and the observer who would
+see it finds it.
+"""
 
 from __future__ import annotations
 

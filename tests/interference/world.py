@@ -1,4 +1,6 @@
-"""Parties of a job in this process: real nodes on this machine, with their own real certificates, files and databases."""
+"""Parties of a job in this process: real nodes on this machine, with their own real certificates, files
+and databases.
+"""
 
 from __future__ import annotations
 

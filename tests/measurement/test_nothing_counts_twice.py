@@ -79,7 +79,9 @@ class ServerWithAccidents(RuleBasedStateMachine):
 
     @rule(release=RELEASES, chosen=ROWS, sent=st.sampled_from(["open", "rows", "all"]))
     def lose_the_answer(self, release: str, chosen: list[int], sent: str) -> None:
-        """Hang up as the active party: before its rows, before the end of the rows, or before the answer arrives."""
+        """End the call as the active party: before its rows, before the end of the rows, or before the
+        answer arrives.
+        """
         rows = one_hot([NAMES[i] for i in chosen], chosen)
         said = [self.request(rows, release), *rows.batches(), RowsEnd()]
         said = {"open": said[:1], "rows": said[:-1], "all": said}[sent]

@@ -90,7 +90,7 @@ async def calls(attacker: Attacker) -> None:
 
 
 async def sessions(attacker: Attacker) -> None:
-    """Propose sessions that never start, each with half of a message, and invalid proposals."""
+    """Open sessions that never start, each with half of a message, and send invalid proposals."""
     async with attacker.connected("boss") as boss, attacker.connected("rival") as rival:
         control = control_pb2_grpc.ControlStub(boss)
         for _ in itertools.count():

@@ -1,4 +1,4 @@
-"""The page that counts the refusals of `run`, and those that `check` makes too."""
+"""The page that counts the refusals of `run`, and how many of them `check` makes too."""
 
 from __future__ import annotations
 

@@ -147,7 +147,7 @@ def reason_of(site: str) -> str:
 
 
 def counts() -> dict[str, int]:
-    """Return how many places there are of each reason, "" for those that both commands refuse."""
+    """Return the number of places for each reason; "" stands for refusals of both commands."""
     found = dict.fromkeys(("", *REASONS), 0)
     for site in sites().values():
         found[reason_of(site)] += 1

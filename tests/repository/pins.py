@@ -52,7 +52,7 @@ def pins_in(text: str) -> list[Pin]:
 
 
 def listed() -> Iterator[Requirement]:
-    """Everything that pyproject.toml needs to build and run, and its extra `dev` with the extras in it."""
+    """Yield everything that pyproject.toml needs to build and run, and its extra `dev` with the extras in it."""
     extras = PROJECT["project"]["optional-dependencies"]
     yield from map(Requirement, PROJECT["build-system"]["requires"])
     yield from map(Requirement, PROJECT["project"]["dependencies"])

@@ -158,7 +158,7 @@ def test_two_rows_that_share_a_direction_may_stay() -> None:
 
 @pytest.mark.parametrize(("columns", "match_rate"), [(70, 1.0), (20, 0.1)])
 def test_a_batch_of_which_all_rows_stand_out_gives_nothing(columns: int, match_rate: float) -> None:
-    """It does not end a job either: the rows decide whether all stand out. A job with too few rows is refused by
+    """No job ends either: the rows decide whether all stand out. A job with too few rows is refused by
     number.
     """
     rows = np.random.default_rng(0).standard_normal((128, columns))

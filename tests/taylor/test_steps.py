@@ -313,7 +313,7 @@ def test_step_5_a_number_past_gradient_and_noise_is_refused(
 def test_step_6_adds_up_to_the_hold_out_loss(
     insecure_test_key: PrivateKey, weights: dict[str, bool], model: str
 ) -> None:
-    """After each party there are the scores of all parties up to it, and the loss as if there were no others."""
+    """After each party there are the scores of all parties up to it, and the loss without the others."""
     case, seats = ready(insecure_test_key, model=model, **weights)
     rows, grid = case.held_out, case.grid
     for n, (scores, loss) in enumerate(held_out_locally(seats, rows, grid), start=1):

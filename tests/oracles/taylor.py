@@ -4,8 +4,8 @@
     g = X^T (f o w) + noise                        all parties' columns at once, in integers
     theta <- as the optimiser moves it by g / s
 
-This oracle has one table with the columns of all parties, without chain, packing and mask. A party shows in only two places: it
-rounds its own 2a z_p, and it has its own optimiser.
+This oracle has one table with the columns of all parties, without chain, packing and mask. A party shows in only two
+places: it rounds its own 2a z_p, and it has its own optimiser.
 """
 
 from __future__ import annotations

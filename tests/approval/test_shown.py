@@ -1,4 +1,4 @@
-"""What an operator sees of a job that waits: what is dangerous first, and everything that is not a default."""
+"""An operator sees of a waiting job what is dangerous first, and everything that is not a default."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def party(name: str, role: str) -> PartySettings:
 
 
 def held(directory: Path, name: str, parties: Parties, job: JobParameters, charged: float = 0.0) -> str:
-    """What the operator of that party sees."""
+    """Return what the operator of that party sees."""
     settings = party(name, parties[name][0])
     store = Store(directory / "state" / "party.sqlite")
     members = [pb.Member(name=n, role=role, address="a:1", dataset=data) for n, (role, data) in parties.items()]
@@ -162,7 +162,7 @@ def test_the_budget_that_is_charged(tmp_path: Path, name: str, parties: Parties,
 @pytest.mark.parametrize("trust", ["two-servers", "shared-rows"])
 @pytest.mark.parametrize("order", [("north", "south"), ("south", "north")])
 def test_both_measurement_servers_are_told_that_they_pay(tmp_path: Path, order: tuple[str, str], trust: str) -> None:
-    """In whatever order the proposer names them."""
+    """The proposer may name them in any order."""
     keys = {"notary": ("key-node", "")} if trust == "shared-rows" else {}
     parties = {"bank": ("active", "people"), **dict.fromkeys(order, ("measurement", "loans")), **keys}
     job = WalrJob(privacy={"epsilon": 0.5}, walr={"trust": trust})

@@ -1,4 +1,4 @@
-"""What runs in the cluster's containers besides the parties: certificates, data, the submission, the sleep."""
+"""Services of the cluster in addition to the parties: certificates, data, the submission, the sleep."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ echo "$@"
 
 @contextmanager
 def submitting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, example: str) -> Iterator[subprocess.Popen[str]]:
-    """submit.sh with something else in the place of `blindfit`."""
+    """Run submit.sh with a stand-in for `blindfit`."""
     (tmp_path / "blindfit").write_text(BLINDFIT)
     (tmp_path / "blindfit").chmod(0o700)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")

@@ -50,7 +50,7 @@ HEALTH = "blindfit.coordinator.operator.health"
 
 
 def check(file: Path, *, anew: bool = False) -> list[Done]:
-    """By the command, and by what a container runs: here, or in a process that starts from nothing."""
+    """Check by the command, and by a container's check: here, or in a process that starts from nothing."""
     by_container = run(sys.executable, "-m", HEALTH, file) if anew else blindfit(file.parent, str(file), main=_health)
     return [blindfit(file.parent, "health", str(file)), by_container]
 
@@ -97,7 +97,7 @@ def test_a_party_that_does_not_know_itself_is_told_how(tmp_path: Path) -> None:
 
 
 class Answers:
-    """What answers at the party's address, as gRPC's channel and stub."""
+    """Stand-in for gRPC's channel and stub at the party's address."""
 
     def __init__(self, said: str | grpc.StatusCode) -> None:
         self._said = said

@@ -36,8 +36,9 @@ def _plots() -> Iterator[None]:
 
 
 def written(clinic: Clinic, *, here: bool = True, session: str = "s1", curves: bool = False, **changes: Any) -> Written:
-    """As after `run`, or as after `submit`. The curves of an evaluation take most of the time, and no option changes
-    them: they are drawn where they are asked for."""
+    """Write the report as after `run`, or as after `submit`.
+
+    The curves of an evaluation take most of the time, and no option changes them: they are drawn only on request."""
     told = clinic.train(session, **changes)
     told |= {name: 0.25 for name in told if name.startswith("timing.")}  # else one might look like a figure
     out = clinic.root / "out"
@@ -57,7 +58,7 @@ def statement_of(report: Written) -> dict[str, str]:
 
 
 def test_a_report_of_no_row_that_was_trained_on(clinic: Clinic) -> None:
-    """Where their number is private: the public one stands in what others are told."""
+    """The number of rows is private, so others receive the public one."""
     private = {"neighbours": "add-or-remove", "public_rows": 10**9, "feature_bounds": ["*:0:200"]}
     report = written(clinic, dp_lr=private, split=clinic.hold_out_all())
     assert "drawn for each coordinate by itself" in statement_of(report)["noise"]

@@ -1,4 +1,4 @@
-"""The release file of a server that summed rows which it could not read, and whoever would change it."""
+"""The release file of a server that summed rows which it could not read, and changes to the file."""
 
 from __future__ import annotations
 
@@ -69,14 +69,14 @@ def test_under_a_key_of_full_size(tmp_path: Path, real_key: PrivateKey) -> None:
 
 
 def test_a_remembered_answer_is_opened_again(trained: Trained) -> None:
-    """Whatever rows were encrypted since: the server gives the same ciphertexts, so the same roots."""
+    """The rows may have been encrypted again since: the server gives the same ciphertexts, so the same roots."""
     trained.train("once more", job="hidden.toml")
     assert trained.verify(trained.file("once more")).passed
     (old,), (new,) = (trained.parts(name)["servers"] for name in ("hidden", "once more"))
     assert (new["encrypted"], new["release"], new["entry"]) == (old["encrypted"], old["release"], old["entry"])
 
 
-# --- whoever would change it ------------------------------------------------------------------------------
+# --- changes to the file ----------------------------------------------------------------------------------
 
 
 def test_every_changed_byte_is_noticed(trained: Trained) -> None:
@@ -100,7 +100,7 @@ def opened_under(change: Callable[[dict[str, Any], PublicKey], object]) -> Calla
 
 
 def rerandomised(encrypted: dict[str, Any], key: PublicKey) -> None:
-    """Another ciphertext of the same sum, which the server never signed."""
+    """Replace the ciphertext by another one of the same sum, which the server never signed."""
     kernel = key.kernel
     residues = kernel.residues([int(encrypted["ciphertexts"], 16)])
     (integer,) = kernel.integers(kernel.products(residues, FullExponent(key).draw(1)))
@@ -159,7 +159,7 @@ def next_root(encrypted: dict[str, Any], key: PublicKey) -> None:
 
 
 def root_past_n(encrypted: dict[str, Any], key: PublicKey) -> None:
-    """The same mod n: one root has one spelling."""
+    """Replace a root by an equal one mod n: one root has one spelling."""
     root = int(encrypted["roots"][0], 16) + key.n
     encrypted["roots"][0] = root.to_bytes((root.bit_length() + 7) // 8, "big").hex()
 
@@ -173,12 +173,12 @@ def spare_bytes(encrypted: dict[str, Any], key: PublicKey) -> None:
 
 
 def with_hs(encrypted: dict[str, Any], key: PublicKey) -> None:
-    """Which no server signed: free bytes."""
+    """Add an hs, which no server signed: free bytes."""
     encrypted["public_key"] = PublicKey(key.n, 4, key.proof).to_bytes().hex()
 
 
 def huge_key(encrypted: dict[str, Any], key: PublicKey) -> None:
-    """Under which a power takes for ever."""
+    """Use a key under which a power takes for ever."""
     encrypted["public_key"] = PublicKey(3**5000, None, key.proof).to_bytes().hex()
 
 
@@ -226,7 +226,7 @@ def test_whatever_is_sealed_is_refused_in_a_line(trained: Trained) -> None:
     odd_parts(trained.file("hidden"), trained.house.root / "state/shop", 300, seed=5)
 
 
-# --- what the file tells -----------------------------------------------------------------------------------
+# --- contents of the file ------------------------------------------------------------------------------------
 
 
 def test_two_worlds_that_differ_in_a_label_differ_in_what_is_random_or_released_alone(

@@ -1,4 +1,4 @@
-"""Whoever would bring labels into a model by another input than the noisy sum: a start, a penalty, a role, a server."""
+"""An attacker brings labels into a model by another input than the noisy sum: a start, a penalty, a role, a server."""
 
 from __future__ import annotations
 

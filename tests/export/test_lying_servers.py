@@ -41,7 +41,7 @@ from tests.world import World
 
 @dataclass
 class Liars:
-    """A shop and a meter that have told the truth so far."""
+    """A shop and a meter that have been honest so far."""
 
     world: World
     true: dict[str, Any]  # parts of the second of two releases
@@ -59,7 +59,7 @@ class Liars:
 
 @dataclass(frozen=True)
 class Lie:
-    """What the two liars change. All that follows from it, signatures too, is made to fit."""
+    """Changes that the two liars make. All that follows from them, signatures too, is made to fit."""
 
     request: dict[str, Any] | None = None
     answer: Callable[[AggregateOpen, NoisySum], NoisySum] = lambda _, answer: answer
@@ -67,7 +67,7 @@ class Lie:
     entry: dict[str, Any] | None = None
     receipt: Callable[[Receipt], Receipt] = lambda receipt: receipt
     newest: Callable[[Receipt], Receipt] = lambda receipt: receipt
-    keeps_name: bool = False  # of a request, whatever is asked
+    keeps_name: bool = False  # of a request, for any request
 
     def told(self, liars: Liars) -> bytes:
         parts = json.loads(json.dumps(liars.true))
@@ -154,7 +154,7 @@ def louder(_: AggregateOpen, answer: NoisySum) -> NoisySum:
 
 
 def more_often(times: int) -> Lie:
-    """Later releases have spent more than the budget."""
+    """Return a lie in which later releases have spent more than the budget."""
 
     def newest(receipt: Receipt) -> Receipt:
         ((event, _),) = receipt.charges.counted
@@ -332,7 +332,7 @@ SEALED: dict[str, tuple[Change, dict[str, str]]] = {
 
 @pytest.mark.parametrize("lie", SEALED)
 def test_a_sealed_lie_fails_the_check_that_it_is_about(liars: Liars, lie: str) -> None:
-    """Here the server told the truth."""
+    """Here the server was honest."""
     change, expected = SEALED[lie]
     parts = json.loads(json.dumps(liars.true))
     change(parts)
@@ -393,7 +393,7 @@ SAMPLED = "sampled-gaussian/0x1.0000000000000p+0/0x1.47ae147ae147bp-7*{}*2/" + W
 def written(
     *, charges: Any = (), sums: Any = (), position: Any = None, landmarks: Any = None
 ) -> Callable[[Receipt], Any]:
-    """Return a receipt that says whatever it is told to say."""
+    """Return a function that writes these contents into a receipt."""
 
     def changed(receipt: Receipt) -> Any:
         content = json.loads(receipt.statement())
@@ -475,7 +475,7 @@ def test_whatever_a_server_signs_ends_in_lines(liars: Liars, table: str) -> None
 
 
 def test_numbers_that_are_signed_in_range_end_in_lines(liars: Liars) -> None:
-    """As above, with the server's signature over each of them."""
+    """Numbers are as above, with the server's signature over each of them."""
     for name in statement.ANSWERED:
         for value in (-1, 0, 1, 2**31, 2**62, 5e-324, 1e300, "", "x" * 300):
             kind = type(getattr(statement.read(liars.true["servers"][0]["release"])[1], name))

@@ -27,7 +27,7 @@ from tests.world import World
 
 
 def forge(world: World, parts: dict[str, Any]) -> None:
-    """A sum that shop made up without noise, in a ledger of shop's own."""
+    """Replace the answer by a sum that shop made up without noise, in shop's own ledger."""
     files = PartyFiles.in_folder(world.root / "ca" / "shop")
     identity = load_identity(files.certificate, files.key, files.authority)
     key = SigningKey.load_or_create(world.root / "state/shop" / "made-up.pem")

@@ -1,4 +1,4 @@
-"""The release files of two servers with shares, of labels alone or of rows too, and whoever would change them."""
+"""The release files of two servers with shares, only of labels or of rows too, and changes to the files."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_another_draw_is_another_question(trained: Trained) -> None:
     assert [one["release"]["sums"] for one in ours] != [one["release"]["sums"] for one in theirs]
 
 
-# --- whoever would change it ------------------------------------------------------------------------------
+# --- changes to the file ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("trust", JOBS)
@@ -100,7 +100,7 @@ def test_whatever_is_sealed_is_refused_in_a_line(trained: Trained, trust: str) -
 
 
 def consistent(parts: dict[str, Any]) -> None:
-    """All that an active party says of the answers itself is made to fit them."""
+    """Make all that an active party itself states about the answers fit them."""
     stated = [statement.read(server["release"]) for server in parts["servers"]]
     request, answers = stated[0][0], [answer for _, answer, _ in stated]
     answer = answers[0]
@@ -113,7 +113,7 @@ def consistent(parts: dict[str, Any]) -> None:
 
 
 def first_of(trained: Trained, other: str) -> Change:
-    """The first server's answer is that of another training."""
+    """Return a change that puts another training's answer in the place of the first server's."""
 
     def change(parts: dict[str, Any]) -> None:
         parts["servers"][0] = trained.parts(other)["servers"][0]
@@ -226,7 +226,7 @@ def test_one_answer_alone_is_not_taken_for_a_trusted_servers(
     assert why in failed[check]
 
 
-# --- what the file tells -----------------------------------------------------------------------------------
+# --- contents of the file ------------------------------------------------------------------------------------
 
 
 def test_no_share_id_or_salt_is_in_the_file(trained: Trained) -> None:

@@ -1,4 +1,4 @@
-"""`blindfit import-falcon`: what becomes of every field of a job of the public Falcon code."""
+"""`blindfit import-falcon` converts each field of a job of the public Falcon code, or refuses it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def imported(directory: Path, *without: str, out: str = "new/imported") -> Done:
 
 
 def refused(directory: Path, *says: str, without: tuple[str, ...] = ()) -> None:
-    """In one line, and a hint; nothing is left behind."""
+    """Check that the import is refused in one line and a hint, and leaves nothing behind."""
     before = sorted(directory.rglob("*"))
     done = imported(directory, *without)
     assert done.returncode in (1, 2), done.stdout + done.stderr
@@ -87,13 +87,13 @@ def test_every_field_is_carried_or_said_not_to_be(there):
             or f"{field} = " in done.stdout
             or f'"{field}"' in done.stdout
             or (
-                field in ("data_input", "data")  # said as files
+                field in ("data_input", "data")  # stated as files
             )
         ), field
 
 
 def leaves(table: type[Settings]) -> Iterator[str]:
-    """Fields that have a value and no table."""
+    """Yield the names of fields that have a value and no table."""
     for name, info in table.model_fields.items():
         inner = [info.annotation, *getattr(info.annotation, "__args__", ())]
         tables = [kind for kind in inner if isinstance(kind, type) and issubclass(kind, Settings)]

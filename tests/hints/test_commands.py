@@ -1,4 +1,4 @@
-"""What a command does not do, and what it says to type instead."""
+"""Commands that refuse something, and the command that they print instead."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What jobs with a measurement server, and trainings under differential privacy, are refused or warned for."""
+"""Reasons to refuse, or warn about, jobs with a measurement server and trainings under differential privacy."""
 
 from __future__ import annotations
 

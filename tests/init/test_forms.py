@@ -64,7 +64,7 @@ def people() -> pd.DataFrame:
 
 
 def write_german(frame: pd.DataFrame, path: Path) -> None:
-    """As a German Excel writes it."""
+    """Write the table as a German Excel does."""
     marks = str.maketrans({",": ".", ".": ","})
     written = frame.assign(
         income=[f"{x:,.2f}".translate(marks) for x in frame.income],
@@ -312,7 +312,7 @@ def tables(tmp_path: Path) -> Path:
 
 
 def run(folder: Path) -> dict[str, bytes]:
-    """Init, check and run as they are printed; the rows of each party's snapshot."""
+    """Run init, check and run as they are printed; return the rows of each party's snapshot."""
     made = blindfit(folder, "init", "--system", "taylor", "bank.csv", "shop.csv", "--label", "y")
     assert made.returncode == 0, made.stderr
     checked = blindfit(folder, "check", "joint/job.toml")

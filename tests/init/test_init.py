@@ -130,7 +130,7 @@ def test_people_whom_the_server_does_not_know_never_train_as_label_0_unnoticed(t
 
 
 def write_features(tables: Path, strangers: int) -> None:
-    """Tables of 600 people; the server does not know the strangers, whom the active party has besides."""
+    """Write tables of 600 people; only the active party has the strangers, whom the server does not know."""
     people = [f"p{i}" for i in range(600)]
     names = people + [f"stranger{i}" for i in range(strangers)]
     rows = "".join(f"{name},{(i * 7) % 13},{(i * 5) % 11}\n" for i, name in enumerate(names))
@@ -179,7 +179,7 @@ def test_few_columns_are_said_before_a_job_is_refused(tables: Path) -> None:
 
 
 def test_a_table_without_a_column_to_learn_from_is_refused(tables: Path) -> None:
-    """Its party file was refused by every job, whose hint led back to the refusal before."""
+    """Every job refused its party file before, and the hint led back to an earlier refusal."""
     (tables / "notes.csv").write_text("client,note\n" + "".join(f"c{i},text {i}\n" for i in range(ROWS)))
     refused = init(tables, "--system", "taylor", "My Bank.csv", "notes.csv", "--label", "churned")
     assert refused.returncode != 0
@@ -251,7 +251,7 @@ def _a_folder(tables: Path) -> None:
 
 
 def _unreadable(tables: Path) -> None:
-    """What the system says to a user who may not read a file; a test may run as root."""
+    """Raise the system's error for a user who may not read a file; a test may run as root."""
     refuse = mock.patch.object(local_files, "other_kind", side_effect=PermissionError(13, "Permission denied"))
     _PATCHES.enter_context(refuse)
 

@@ -1,4 +1,4 @@
-"""What is public of the columns of a private fit: `blindfit init` takes it from a person or from public rows."""
+"""Public facts about the columns of a private fit: `blindfit init` takes them from a person or from public rows."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def console() -> Console:
 
 
 def shown(console: Console) -> list[str]:
-    """Without the spaces that make columns."""
+    """Return the lines without the spaces that make columns."""
     return [re.sub(r"\s+", " ", line).strip() for line in console.export_text(clear=False).splitlines()]
 
 

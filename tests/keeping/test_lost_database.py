@@ -76,7 +76,7 @@ def without_tables(database: Path) -> None:
 
 
 def without_rows(database: Path) -> None:
-    """Restored from before the first start, or made by another command since."""
+    """Replace the database by one from before the first start, or made by another command since."""
     remove(database)
     elsewhere = database.parent.parent / "elsewhere"
     Store(elsewhere / "party.sqlite").close()
@@ -84,7 +84,7 @@ def without_rows(database: Path) -> None:
 
 
 def made_since(database: Path) -> None:
-    """As another command has made it where there was none any more."""
+    """Make the database again, as another command does after a loss."""
     only_keys(database)
     Store(database).close()
 
@@ -109,7 +109,7 @@ def empty_of_version(version: int, database: Path) -> None:
 
 
 def older(database: Path) -> None:
-    """Of the same party, from before its newest snapshot."""
+    """Restore the same party's database from before its newest snapshot."""
     with contextlib.closing(sqlite3.connect(database, isolation_level=None)) as made:
         for table in ("answers", "ledger", "sessions", "snapshots"):
             made.execute(f"DELETE FROM {table}")

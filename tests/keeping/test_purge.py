@@ -67,7 +67,7 @@ TABLES = ("sessions", "ledger", "answers", "kept_rows", "label_releases", "recei
 
 
 def test_files_in_a_directory_of_the_operators_are_found_without_its_name(bank: Bank) -> None:
-    """As `blindfit run` puts them: the party's file does not say where."""
+    """The command `blindfit run` puts them there: the party's file does not name the place."""
     bank.session("s1")
     elsewhere = Bank(bank.root, f"output_dir={bank.root / 'runs' / 'bank'}")
     written = elsewhere.writes("s1", "model.json", "report.json", "transcript.jsonl")
@@ -228,7 +228,7 @@ def test_stopped_after_any_file_it_finds_the_rest(bank: Bank, monkeypatch: pytes
 
 
 def test_a_file_that_is_still_there_is_not_forgotten(bank: Bank) -> None:
-    """It came back while the others were being removed."""
+    """The file came back while the others were being removed."""
     bank.session("s1")
     elsewhere = Bank(bank.root, f"output_dir={bank.root / 'runs'}")
     (model,) = elsewhere.writes("s1", "model.json")

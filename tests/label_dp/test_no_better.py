@@ -18,7 +18,7 @@ FOREST: dict[str, Any] = {"mechanism": "laplace", "regressor": "random-forest"}
 
 @pytest.fixture(scope="module")
 def facts(tmp_path_factory: pytest.TempPathFactory) -> Figures:
-    """Of one job, which no test changes: they say what would be said of others."""
+    """Figures of one job, which no test changes."""
     return figures_of(MadeUp(tmp_path_factory.mktemp("made_up"), FOREST).written().content)
 
 

@@ -120,7 +120,7 @@ def test_a_column_of_the_model_that_is_not_there_is_named(directory):
 
 
 def test_a_missing_value_becomes_the_mean_of_training(directory):
-    """And not that of the new rows: a score depends on its own row alone."""
+    """The mean of the new rows is not used: a score depends only on its own row."""
     write(directory, ["id", "c0", "c1", "c2"], ["a", 1, "", 3], ["b", 4, 500, 6])
     rows = read(directory, missing="mean")
     assert rows.features[0].tolist() == [1.0, part_of().standardiser.mean[1], 3.0]
@@ -307,7 +307,7 @@ def test_a_directory_without_the_report_of_a_training(job_file, content):
 
 
 def ended(**summary: Any) -> JobSession:
-    """As if a prediction had ended, of which the bank told this."""
+    """Return a session as if a prediction had ended with this report of the bank."""
     session = JobSession(job(), {}, None, id="predict-1")  # type: ignore[arg-type]
     session.state, session.seconds = "DONE", {"job": 1.0}
     session.summaries = {"bank": {"timing.read_s": 0.1, **summary}}
@@ -385,7 +385,7 @@ def test_every_session_that_a_coordinator_makes_is_a_name():
 
 @pytest.mark.parametrize("kind", [ConfigError, DataError])
 def test_a_party_on_this_machine_is_quoted(tmp_path, kind):
-    """It tells a coordinator less than its own log says."""
+    """The party reports less to a coordinator than to its own log."""
     for name, error in (("bank", kind.__name__), ("shop", "PeerAborted")):
         (tmp_path / name).mkdir()
         record = {"event": "call failed", "error": error, "reason": f"what {name} says"}

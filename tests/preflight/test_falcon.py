@@ -113,13 +113,13 @@ def test_the_range_is_not_proved(shares: World, waves: str, bound: int) -> None:
 
 
 def test_numbers_that_do_not_fit(shares: World) -> None:
-    """At such a rate each step takes away more than a weight is."""
+    """Each step takes away more than a weight at this rate."""
     findings = shares.check("falcon.learning_rate=10", "falcon.l2=0.5")
     assert "falcon.learning_rate times falcon.l2 is 1 or more" in only(findings, "refuses")
     assert not said(findings, "time")  # of a training that cannot be
 
 
-# --- what weights tell of labels -----------------------------------------------------------------------------
+# --- what weights reveal about labels -------------------------------------------------------------------------
 
 
 def test_bits_of_opened_weights(shares: World) -> None:
@@ -198,12 +198,12 @@ def test_time_rounds_and_bytes(shares: World) -> None:
 
 
 def rounds(findings: list[Finding]) -> int:
-    """In all."""
+    """Return the number of rounds in all."""
     return int(said(findings, "rounds").split(" in all")[0].split()[-1].replace(",", ""))
 
 
 def test_weights_that_stay_shared_tell_nothing(shares: World) -> None:
-    """As many columns as would be refused if their weights were opened."""
+    """There are as many columns as would be refused if their weights were opened."""
     shares.columns("post", **{f"more{j}": np.random.default_rng(j).normal(size=N_ROWS).round(3) for j in range(10)})
     assert 'or set falcon.weights = "shared"' in only(shares.check(), "refuses")
     findings = shares.check("falcon.weights=shared")

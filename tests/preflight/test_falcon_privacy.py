@@ -62,7 +62,7 @@ def test_a_large_delta(private: World) -> None:
 
 
 def test_the_forecast_is_of_the_same_descent(private: World) -> None:
-    """At a large epsilon noise changes next to nothing."""
+    """Noise changes almost nothing at a large epsilon."""
     private.set("policy.max_epsilon", 50.0)
     private.set("populations.customers.epsilon", 50.0, *DATA_PARTIES)
     losses = said(private.check("privacy.epsilon=50"), "expected loss")

@@ -1,4 +1,6 @@
-"""What the pre-flight says of the parties themselves: by their files, or, where only an address is known, by asking."""
+"""Findings of the pre-flight about the parties themselves: from their files, or from their answers if only an address
+is known.
+"""
 
 from __future__ import annotations
 
@@ -101,7 +103,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 async def asked(authority: Path, directory: Path, *parties: tuple[str, str, str], **values: Any) -> list[Finding]:
-    """A measurement server of this process is up as meter; at the addresses of all others nobody is.
+    """Check a job with a running measurement server, meter; nobody listens at the addresses of all others.
 
     Args:
         parties: name, role and dataset.

@@ -59,7 +59,7 @@ def test_an_unsafe_flag_is_a_warning_where_every_party_lets_it_pass(project: Wor
 
 
 def test_an_unsafe_flag_that_a_party_does_not_let_pass(project: World) -> None:
-    """Of any role; an operator who is asked decides for himself."""
+    """This holds for any role; an operator who is asked decides personally."""
     project.set("policy.unsafe", ["label-bits"])
     project.set("policy.unsafe", None, "shop", "notary")
     project.set("policy", {"systems": ["taylor"], "approve": "ask"}, "bank")

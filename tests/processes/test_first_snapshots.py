@@ -1,4 +1,4 @@
-"""Who makes the first snapshot of a dataset: `blindfit run`, `party` and `snapshot`; and `check` agrees."""
+"""`blindfit run`, `party` and `snapshot` make the first snapshot of a dataset, and `check` agrees."""
 
 from __future__ import annotations
 

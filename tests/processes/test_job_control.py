@@ -1,4 +1,4 @@
-"""`blindfit jobs` and `blindfit cancel`, between processes that run: who may, and what everybody is told."""
+"""`blindfit jobs` and `blindfit cancel`, between running processes: permissions, and reports to all parties."""
 
 from __future__ import annotations
 
@@ -112,7 +112,9 @@ def test_a_job_that_runs_is_cancelled_and_the_parties_take_the_next(project: Wor
 
 
 def test_an_operator_cancels_at_the_own_party(project: World) -> None:
-    """Whoever submitted it; the others hear of it from that party, and all take the next job."""
+    """The operator may have no part in the job's submission; that party informs the others, and all take
+    the next job.
+    """
     write_rows(project.root, n_rows=200_000)
     project.start("shop", "meter")
     with project.submitting() as submitted:

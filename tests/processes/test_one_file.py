@@ -14,7 +14,7 @@ from tests.processes.reading import error_line
 
 
 def test_a_file_with_the_addresses_of_organisations_runs_on_one_machine_as_it_is(project):
-    """Nobody is at those addresses: here each process has a port of its own, and its peers are told of it."""
+    """Nobody listens at those addresses: here each process has its own port, which its peers learn."""
     for name, peer in (("shop", "meter"), ("meter", "shop")):
         project.edit(f"{name}.toml", f"[peers.{peer}]\n", f'[peers.{peer}]\naddress = "{peer}.invalid:7100"\n')
     done = project.blindfit("run", "job.toml", "--out", "out", "--quiet")
@@ -25,7 +25,7 @@ def test_a_file_with_the_addresses_of_organisations_runs_on_one_machine_as_it_is
 
 
 def test_a_real_party_that_is_up_is_found_and_named(project):
-    """Where the job's file or a peer's says that it is; the run has a party of its own all the same."""
+    """The job's file or a peer's names its address; the run nevertheless starts its own party."""
     with socket.create_server(("127.0.0.1", 0)) as there:
         address = f"127.0.0.1:{there.getsockname()[1]}"
         project.edit("shop.toml", "[peers.meter]\n", f'[peers.meter]\naddress = "{address}"\n')

@@ -87,7 +87,7 @@ def test_sigterm_waits_for_no_thread_and_leaves_no_process(project):
 
 
 def ends(pid: int) -> bool:
-    """It has been killed; a busy machine takes a moment to let it die."""
+    """Return True once the killed process has ended; a busy machine takes a moment."""
     for _ in range(600):
         if not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
             return True

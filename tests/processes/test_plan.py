@@ -1,4 +1,4 @@
-"""`blindfit plan`: from features alone, before anything is spent."""
+"""`blindfit plan`: only from features, before anything is spent."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_no_gain_is_kept_where_there_is_none(project: World) -> None:
 
 
 def test_the_last_model_is_assumed(project: World) -> None:
-    """What was released is known; its rate and strength are the labels'."""
+    """The released model is known; its rate and strength are those of the labels."""
     assert project.blindfit("run", "job.toml", "--out", "out").returncode == 0
     plan = planned(project, "--model", "out/shop/model.json")
     assert plan["assumes_weights"]

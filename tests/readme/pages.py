@@ -22,9 +22,9 @@ FENCES_OF_COMMANDS = {"sh", "bash", "console"}
 class Shown:
     """
     Attributes:
-        line: where it begins in the page, counted from 0.
-        text: without comment and line breaks, with single spaces.
-        block: stands by itself, and not within a sentence.
+        line: line of its beginning in the page, counted from 0.
+        text: command without comment and line breaks, with single spaces.
+        block: True if it stands by itself, and not within a sentence.
     """
 
     line: int
@@ -63,7 +63,7 @@ def printed_after(page: str, command: Shown) -> list[str]:
 
 
 def _blocks(lines: list[str]) -> Iterator[tuple[int, list[str], bool]]:
-    """Where each block of code begins, its lines, and whether these are commands."""
+    """Yield each block of code: its first line, its lines, and True if these are commands."""
     number = 0
     while number < len(lines):
         end, commands = number + 1, False

@@ -1,7 +1,7 @@
 """Every command of README and docs is typed, page by page, in the order in which it stands, in a fresh folder.
 
-The pages themselves say what is typed. The tables here say what is typed otherwise, and why; which commands cannot be
-typed in a test; and what a page promises beyond an exit status of 0 and the files that a command is told to write.
+The pages themselves state what is typed. The tables here list what is typed otherwise, and why; which commands cannot
+be typed in a test; and what a page promises beyond an exit status of 0 and the files that a command writes.
 """
 
 from __future__ import annotations
@@ -83,19 +83,19 @@ NOT_TYPED = {
 
 @dataclass(frozen=True)
 class Typed:
-    """How a command is typed, where not as it stands, and what it does.
+    """A command that is typed differently than it stands, and its results.
 
     Attributes:
         add: words at its end.
-        instead: all of it.
-        why: of both.
-        answers: to what it asks.
-        until: it runs in a terminal of its own, and has printed this when the next one is typed.
+        instead: text that replaces all of it.
+        why: reason for either change.
+        answers: answers to its questions.
+        until: text that it prints in its own terminal before the next command is typed.
         lets_end: a command in another terminal that ends well after this one.
-        status: of its end.
-        says: patterns of what it prints.
+        status: exit status.
+        says: patterns of its output.
         writes: files.
-        prints: labels of the rows are those of the next block of the page.
+        prints: True if the labels of the rows are those of the next block of the page.
     """
 
     add: str = ""
@@ -177,7 +177,7 @@ def quick_demos(terminal: Terminal) -> None:
 
 
 def data_of_walr(terminal: Terminal) -> None:
-    """What `make demo` makes."""
+    """Make the data that `make demo` makes."""
     assert terminal.type("python examples/walr/prepare.py").returncode == 0
 
 
@@ -187,7 +187,7 @@ def visits_are_published(terminal: Terminal) -> None:
 
 
 def walr_has_run(terminal: Terminal) -> None:
-    """What `make demo` leaves."""
+    """Run all that `make demo` runs."""
     data_of_walr(terminal)
     assert terminal.type("blindfit run examples/walr/job.toml --out runs/walr").returncode == 0
 
@@ -198,7 +198,7 @@ def walr_has_run_and_quick_demos(terminal: Terminal) -> None:
 
 
 def a_job_waits(terminal: Terminal) -> None:
-    """What organisations do up to the approval."""
+    """Do all that organisations do up to the approval."""
     for shown in to_type("docs/tutorials/two_organisations.md"):
         if shown.text.startswith(("blindfit certs authority", "blindfit certs issue")):
             assert terminal.type(shown.text).returncode == 0
@@ -208,17 +208,17 @@ def a_job_waits(terminal: Terminal) -> None:
 
 
 def data_of_taylor(terminal: Terminal) -> None:
-    """What `make demo-taylor` makes."""
+    """Make the data that `make demo-taylor` makes."""
     assert terminal.type("python examples/taylor/prepare.py").returncode == 0
 
 
 def a_job_of_the_falcon_code(terminal: Terminal) -> None:
-    """With its rows, which the page takes for those of whoever has such a job."""
+    """Write a job of the public Falcon code with its rows, which the page assumes a reader to have."""
     import_falcon.make(terminal.directory)
 
 
 def a_public_model(terminal: Terminal) -> None:
-    """The page's own Python, on rows with the columns of the insurer's dataset; and the data that the demo makes."""
+    """Run the page's own Python, on rows with the columns of the insurer's dataset, and make the demo's data."""
     snippet, _ = re.findall(r"```python\n(.*?)```", (ROOT / "docs/guides/private_model.md").read_text(), re.S)
     draw = np.random.default_rng(1)
     columns = ["lncoins", "idp", "lpi", "fmde", "physlm", "disea", "hlthg", "hlthf", "hlthp"]
@@ -600,7 +600,7 @@ def terminal(tmp_path: Path) -> Iterator[Terminal]:
     terminal.close()
 
 
-@pytest.mark.timeout(600)  # of the README alone; each wait within has a deadline of its own
+@pytest.mark.timeout(600)  # only for the README; each wait within has its own deadline
 @pytest.mark.parametrize("page", [page for page in PAGES if to_type(page)])
 def test_the_commands_of_a_page_do_what_it_says(page: str, terminal: Terminal) -> None:
     GIVEN.get(page, lambda _: None)(terminal)
@@ -644,7 +644,7 @@ def told_to_write(command: str) -> list[str]:
 
 
 def labels(lines: list[str]) -> set[str]:
-    """Of a table's rows, each in one column after two spaces: what comes deeper continues a row."""
+    """Return the labels of a table's rows, each in one column after two spaces: deeper lines continue a row."""
     return {re.split(r" {2,}", line.strip())[0] for line in lines if re.match(r" {2}\S", line)}
 
 
@@ -679,7 +679,7 @@ BENCHMARKS = sorted({shown.text for page in PAGES for shown in to_type(page) if 
 
 @pytest.mark.parametrize("command", BENCHMARKS)
 def test_a_benchmark_has_the_options_that_pages_give_it(command: str, tmp_path: Path) -> None:
-    """That it runs is another test's; here nothing is measured."""
+    """Another test runs the benchmarks; here nothing is measured."""
     module = command.split()[2]
     folder = ROOT.joinpath(*module.split("."))
     module, path = (

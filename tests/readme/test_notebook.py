@@ -52,7 +52,7 @@ def test_its_cells_run_from_the_top(notebook: Path, tmp_path: Path, monkeypatch:
 
 
 def test_two_tables_become_a_model_inside_a_running_loop(tmp_path: Path) -> None:
-    """As a stranger would write it: fifteen lines, as a coroutine."""
+    """A stranger would write it like this: fifteen lines, as a coroutine."""
     script = "\n".join("".join(cell["source"]) for cell in cells(ROOT / "docs/tutorials/two_tables.ipynb"))
     lines = [line for line in script.splitlines() if line.strip()]
     assert (

@@ -30,7 +30,7 @@ EPOCHS = 30
 
 @pytest.fixture
 def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """What the user keeps of other jobs cannot be read either."""
+    """Files that the user keeps of other jobs cannot be read either."""
     folder = tmp_path / "user"
     (folder / "blindfit").mkdir(parents=True)
     (folder / "blindfit" / "receipts.sqlite").write_bytes(UNREADABLE)

@@ -1,4 +1,4 @@
-"""The coordinator's report of an evaluation: what it says of who learnt what, and of what a party may have told."""
+"""The coordinator's report of an evaluation: who learnt what, and what a party may have sent."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_who_must_not_collude_where_scores_are_in_shares(tmp_path: Path) -> None
     assert "if both collude, the labels are known." in statement
 
 
-# --- what a party may have told ---------------------------------------------------------------------------
+# --- reports that a party may have sent --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

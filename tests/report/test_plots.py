@@ -19,7 +19,7 @@ SCALES = (1e-9, 0.3, 1.00001, 87_654.3, 1e9)
 
 @pytest.fixture
 def faults(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Of every figure that is drawn from now on; what draws none has a fault, too."""
+    """Faults of every figure that is drawn from now on; a test that draws nothing has a fault, too."""
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     found, drawn = ["nothing was drawn"], FigureCanvasSVG.print_svg

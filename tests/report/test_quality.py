@@ -1,4 +1,4 @@
-"""What a page says of a model's quality."""
+"""A page's statements about a model's quality."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_there_is_no_such_caution_without_figures() -> None:
 
 
 def test_a_loss_that_hardly_changes_looks_so() -> None:
-    """Its axis begins at 0."""
+    """The axis begins at 0."""
     plot = loss_plot([0.032, 0.028, 0.024], 100)
     assert plot is not None
     assert ">0.000<" in plot.svg

@@ -1,4 +1,4 @@
-"""What `make` installs, with scripts in the place of Python: the pinned versions, or others only where it says so."""
+"""`make` installs the pinned versions, or others only with a message; scripts stand in for Python."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ def test_shares_that_do_not_fit_and_shares_that_are_gone(
     with pytest.raises(PolicyRefused, match=r"shop-a refuses the job: .*: it has no model of that session"):
         predict(root, shared)
     models.keep(part, shared)
-    assert predict(root, shared) == found  # the same scores again: a failed check has told nothing of the MAC key
+    assert predict(root, shared) == found  # the same scores again: a failed check has revealed nothing of the MAC key
 
 
 def test_a_shared_model_is_not_exported(root: Path, shared: str) -> None:
@@ -164,7 +164,7 @@ def test_shares_are_signed_named_and_locked(root: Path, shared: str, tmp_path: P
 
 
 def with_more_columns(project: World) -> World:
-    """Enough that scores are counted, and not given by the owner's word."""
+    """Add columns, so that scores are counted, and not given by the owner's declaration."""
     for name in ("shop-a", "shop-b"):
         path, rng = project.root / f"{name}.csv", np.random.default_rng(1)
         read = pyarrow.csv.read_csv(path)
@@ -195,7 +195,7 @@ def test_unrounded_weights_that_stay_shared_are_refused() -> None:
 
 
 def test_few_rows_do_not_refuse_weights_that_stay_shared(tmp_path: Path) -> None:
-    """And the refusal of those that are opened says so."""
+    """The refusal of opened weights names this way."""
     few: Any = ("align.min_common=50", *SAME)
     root = bank_and_shops_in_shares(tmp_path, rows=60, epochs=2).root
     with pytest.raises(PolicyRefused, match=r'or set falcon\.weights = "shared"'):

@@ -1,4 +1,4 @@
-"""The wrong kind of file is told by its kind, and what to type instead."""
+"""An error about a file of the wrong kind names the kind, and what to type instead."""
 
 from __future__ import annotations
 

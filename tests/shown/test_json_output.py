@@ -1,4 +1,4 @@
-"""`--json`: every command has it, prints one document and nothing beside it, and fails in one line of JSON."""
+"""`--json`: every command has it, prints one document and nothing else, and fails in one line of JSON."""
 
 from __future__ import annotations
 

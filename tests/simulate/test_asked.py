@@ -1,4 +1,4 @@
-"""What a simulation refuses before it writes a file: one line each, with what to do."""
+"""A simulation refuses wrong requests before it writes a file: one line each, with what to do."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def test_a_gain_within_the_spread_is_none() -> None:
 
 
 def test_the_difference_counts_repeat_by_repeat() -> None:
-    """A repeat that is harder for everybody is no spread."""
+    """A repeat that is harder for everybody does not count as spread."""
     ends = [done(0.92), done(0.62)]
     found = said({("walr", 1.0): ends}, repeats=[repeat(alone=0.90), repeat(alone=0.60)])
     assert f"{LABELS}: walr, epsilon 1." in sentence(found, LABELS)

@@ -1,4 +1,4 @@
-"""What comes of a model of several holders: reports, the pre-flight, evaluation of scores that they made together."""
+"""Use of a model of several parties: reports, the pre-flight, evaluation of scores that they made together."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_the_command_names_training_and_prediction_by_their_reports(
 
 
 def write_reports(directory: Path, model: str, predicted: JobSession) -> None:
-    """Of a training and of a prediction, as far as `blindfit evaluate` reads them."""
+    """Write reports of a training and of a prediction, as far as `blindfit evaluate` reads them."""
     contents = {"model": {"session": model}, "scores": {"session": predicted.id, "job": predicted.job.to_dict()}}
     for name, report in contents.items():
         (directory / name).mkdir()

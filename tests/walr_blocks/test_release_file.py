@@ -1,4 +1,4 @@
-"""The release file of an active party that holds some columns of a model, and whoever would change it."""
+"""The release file of an active party that holds some columns of a model, and changes to the file."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_other_rows_are_not_those_that_were_sent(trained: Trained, tmp_path: Pat
     assert failed == {"features: hash of the rows": "these rows and ids are not the ones that were sent"}
 
 
-# --- whoever would change it ------------------------------------------------------------------------------
+# --- changes to the file ----------------------------------------------------------------------------------
 
 
 def test_every_changed_byte_is_noticed(trained: Trained) -> None:
@@ -235,7 +235,7 @@ def test_the_job_again_gives_the_same_file(trained: Trained) -> None:
 
 
 def test_l2_does_not_tell_how_many_columns_of_others_are_constant(tmp_path: Path) -> None:
-    """At one norm bound, which the active party is told in any case."""
+    """Both runs have one norm bound, which the active party learns in any case."""
     l2 = []
     for constant in ((), ("bank", "chain")):
         root = tmp_path / f"{len(constant)}"
@@ -249,7 +249,7 @@ def test_l2_does_not_tell_how_many_columns_of_others_are_constant(tmp_path: Path
     assert l2[0] == l2[1]
 
 
-# --- what the file tells -----------------------------------------------------------------------------------
+# --- contents of the file -----------------------------------------------------------------------------------
 
 
 def test_nothing_of_other_columns_is_in_the_file_but_what_the_active_party_was_told(trained: Trained) -> None:

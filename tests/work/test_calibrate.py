@@ -32,7 +32,7 @@ def run(directory: Path, *options: str) -> Done:
 
 
 def rows(output: str) -> dict[str, str]:
-    """What stands left in the table -> the figure right of it."""
+    """Return the figure to the right of each name in the table."""
     cells = (line.rsplit(None, 1) for line in output.splitlines() if len(line.split()) > 1)
     return {name.strip(): value for name, value in cells}
 

@@ -83,7 +83,7 @@ def test_a_job_of_another_system_is_not_read(shares: MadeUpShares) -> None:
         figures_of({**content, "job": {**content["job"], "protocol": "taylor"}})
 
 
-# --- what opened weights tell -----------------------------------------------------------------------------------
+# --- what opened weights reveal --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("rows", [100, 340, 840, 5000])

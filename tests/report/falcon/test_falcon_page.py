@@ -97,7 +97,7 @@ def test_a_submitted_jobs_page_says_where_the_parts_are(shares: MadeUpShares) ->
     text = text_of(shares.submitted().html_path.read_text("utf-8"))
     assert "This page holds no weight" in text
     assert "kept by shop" in text
-    assert "0.8731" in text  # the active party tells the coordinator what it opened
+    assert "0.8731" in text  # the active party reports to the coordinator what it opened
     assert "All weights" not in text
 
 
@@ -116,7 +116,7 @@ def test_a_partys_own_page(shares: MadeUpShares, tmp_path: Path, party: str) -> 
     for shown in (*shares.weights[party], "falcon.batch_rows", "What notary (key node) learnt", "All weights"):
         assert shown in text
     assert ("0.8731" in text) == (party == "bank")
-    # Of what weights tell a passive party sees its own, and the active party none.
+    # A passive party sees what its own weights reveal, and the active party sees none of it.
     assert ("shop's 1 weight of 8 bits have" in text) == (party == "shop")
 
 

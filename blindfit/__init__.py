@@ -63,7 +63,8 @@ if TYPE_CHECKING:
     from blindfit.coordinator.simulate.simulation import Simulation
     from blindfit.coordinator.terminal.stopped import Stopped
     from blindfit.parties.identity.identity import load_identity
-    from blindfit.parties.measurement.client import MeasurementClient
+    from blindfit.parties.measurement.calls import ReleasedLabels
+    from blindfit.parties.measurement.client import DatasetBudget, DatasetDescription, MeasurementClient, NoisyAggregate
     from blindfit.parties.systems import load_model
     from blindfit.parties.training.public_model import load_pretrained
 
@@ -75,6 +76,8 @@ __all__ = [
     "ConstantColumnWarning",
     "DPLogisticRegression",
     "DataError",
+    "DatasetBudget",
+    "DatasetDescription",
     "FeatureScaleWarning",
     "Findings",
     "InfeasibleModelWarning",
@@ -85,6 +88,7 @@ __all__ = [
     "LedgerBehind",
     "MeasurementClient",
     "MechanismSettings",
+    "NoisyAggregate",
     "NoisyModelWarning",
     "NotConvergedWarning",
     "PeerTimeout",
@@ -98,6 +102,7 @@ __all__ = [
     "ProgressEvent",
     "ProtocolError",
     "RangeError",
+    "ReleasedLabels",
     "Result",
     "RunningJob",
     "Simulation",
@@ -151,7 +156,11 @@ _ELSEWHERE = {
     "load_identity": "blindfit.parties.identity.identity",
     "LabelGrid": "blindfit.algorithms.privacy.label_mechanisms",
     "MechanismSettings": "blindfit.algorithms.privacy.label_mechanisms",
-    "MeasurementClient": "blindfit.parties.measurement.client",
+    **dict.fromkeys(
+        ("DatasetBudget", "DatasetDescription", "MeasurementClient", "NoisyAggregate"),
+        "blindfit.parties.measurement.client",
+    ),
+    "ReleasedLabels": "blindfit.parties.measurement.calls",
     "Job": "blindfit.coordinator.job.job",
     **dict.fromkeys(
         (

@@ -39,7 +39,10 @@ if TYPE_CHECKING:
     from blindfit.algorithms.estimators.privacy_budget import PrivacyBudget
     from blindfit.algorithms.estimators.walr_classifier import WALRClassifier
     from blindfit.algorithms.privacy.label_mechanisms import LabelGrid, MechanismSettings
+    from blindfit.algorithms.statistics.dp_lr.model import DPLogisticModel
+    from blindfit.algorithms.statistics.label_dp.model import LabelRegressionModel
     from blindfit.algorithms.statistics.linear.pretraining import Pretrained, pretrain
+    from blindfit.algorithms.statistics.models import Model
     from blindfit.algorithms.statistics.vertical.model import VerticalModelPart
     from blindfit.algorithms.statistics.walr.model import WALRModel
     from blindfit.coordinator.job.job import Job
@@ -74,6 +77,7 @@ __all__ = [
     "BudgetExhausted",
     "ConfigError",
     "ConstantColumnWarning",
+    "DPLogisticModel",
     "DPLogisticRegression",
     "DataError",
     "DatasetBudget",
@@ -84,10 +88,12 @@ __all__ = [
     "IterationBudgetWarning",
     "Job",
     "LabelGrid",
+    "LabelRegressionModel",
     "LargeDeltaWarning",
     "LedgerBehind",
     "MeasurementClient",
     "MechanismSettings",
+    "Model",
     "NoisyAggregate",
     "NoisyModelWarning",
     "NotConvergedWarning",
@@ -151,6 +157,9 @@ _ELSEWHERE = {
     "Pretrained": "blindfit.algorithms.statistics.linear.pretraining",
     "pretrain": "blindfit.algorithms.statistics.linear.pretraining",
     "WALRClassifier": "blindfit.algorithms.estimators.walr_classifier",
+    "DPLogisticModel": "blindfit.algorithms.statistics.dp_lr.model",
+    "LabelRegressionModel": "blindfit.algorithms.statistics.label_dp.model",
+    "Model": "blindfit.algorithms.statistics.models",
     "VerticalModelPart": "blindfit.algorithms.statistics.vertical.model",
     "WALRModel": "blindfit.algorithms.statistics.walr.model",
     "load_identity": "blindfit.parties.identity.identity",

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, overload
 
 from rich.console import Console
 
@@ -38,6 +38,9 @@ from blindfit.coordinator.terminal.terminal import terminal
 from blindfit.coordinator.verify import export as exporting
 from blindfit.coordinator.verify import shown as verifying
 from blindfit.parties.systems import load_party
+
+if TYPE_CHECKING:
+    from blindfit.algorithms.statistics.models import Model
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -316,7 +319,7 @@ def export(training: Folder | Result, out: str | Path) -> Found:
 
 
 def export_model(
-    models: Result | Any,
+    models: Result | Model | Folder | Sequence[Model | Folder],
     format: Literal["onnx", "pmml", "python", "sql"],  # noqa: A002 - the word of the command line
     *,
     dialect: Literal["sqlite", "postgresql"] | None = None,
@@ -334,7 +337,7 @@ def export_model(
         DataError: this is not a model that can be exported.
     """
     named = models.model_files if isinstance(models, Result) else models
-    listed = named if isinstance(named, list | tuple) else [named]
+    listed = [named] if isinstance(named, str) or not isinstance(named, Sequence) else named
     return exporting_models.export_model(listed, format, dialect, None if out is None else Path(out))
 
 

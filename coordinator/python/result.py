@@ -16,6 +16,8 @@ from blindfit.parties.systems import load_model
 if TYPE_CHECKING:
     import pandas as pd
 
+    from blindfit.algorithms.statistics.models import Model
+
 SCORES_OF_A_TRAINING = ("test_scores.csv", "held_out_scores.csv", "held_out_predictions.csv")
 
 
@@ -54,7 +56,7 @@ class Result:
         return view(self.job.protocol).figures_of(self.document)
 
     @property
-    def models(self) -> dict[str, Any]:
+    def models(self) -> dict[str, Model]:
         """Return each party's model, or its part of a vertical one, by the party's name; only of parties that ran
         here."""
         return {path.parent.name: load_model(path) for path in self.model_files}
@@ -65,7 +67,7 @@ class Result:
         return [self.folder / name / "model.json" for name in self.document.get("models", {})]
 
     @property
-    def model(self) -> Any:
+    def model(self) -> Model:
         """Return the model that one party holds.
 
         Raises:

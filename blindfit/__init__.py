@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from blindfit.algorithms.statistics.vertical.model import VerticalModelPart
     from blindfit.algorithms.statistics.walr.model import WALRModel
     from blindfit.coordinator.job.job import Job
+    from blindfit.coordinator.preflight.findings import Finding
     from blindfit.coordinator.python.calls import (
         Findings,
         check,
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
     from blindfit.coordinator.python.running_job import ProgressEvent, RunningJob
     from blindfit.coordinator.python.simulating import simulate
     from blindfit.coordinator.simulate.simulation import Simulation
+    from blindfit.coordinator.terminal.json_output import Found
     from blindfit.coordinator.terminal.stopped import Stopped
     from blindfit.parties.identity.identity import load_identity
     from blindfit.parties.measurement.calls import ReleasedLabels
@@ -83,7 +85,9 @@ __all__ = [
     "DatasetBudget",
     "DatasetDescription",
     "FeatureScaleWarning",
+    "Finding",
     "Findings",
+    "Found",
     "InfeasibleModelWarning",
     "IterationBudgetWarning",
     "Job",
@@ -188,6 +192,8 @@ _ELSEWHERE = {
         ),
         "blindfit.coordinator.python.calls",
     ),
+    "Finding": "blindfit.coordinator.preflight.findings",
+    "Found": "blindfit.coordinator.terminal.json_output",
     "Result": "blindfit.coordinator.python.result",
     "Simulation": "blindfit.coordinator.simulate.simulation",
     "simulate": "blindfit.coordinator.python.simulating",

@@ -21,7 +21,7 @@ from blindfit.algorithms.statistics.linear.named_columns import in_order, names_
 
 
 class PrivateBinaryClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
-    """Args of a subclass are its own; its fit sets `classes_`, `coef_`, `intercept_` and `privacy_statement_`."""
+    """A classifier of two classes whose fit sets `classes_`, `coef_`, `intercept_` and `privacy_statement_`."""
 
     _table: TableRecord | None = None  # of the fit; None: an array of numbers
     classes_: NDArray[Any]
@@ -30,14 +30,32 @@ class PrivateBinaryClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ign
     privacy_statement_: str
 
     @abstractmethod
-    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]: ...
+    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Return the log odds of the second class, shape (rows,).
+
+        Args:
+            X: features, shape (rows, columns).
+        """
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Return the probability of each class, shape (rows, 2), in the order of `classes_`.
+
+        Args:
+            X: features, shape (rows, columns).
+
+        Raises:
+            NotFittedError: `fit` was not called.
+            DataError, ValueError: the features are not those of the fit.
+        """
         positive = sigmoid(self.decision_function(X))
         return np.column_stack([1 - positive, positive])
 
     def __getstate__(self) -> Any:
-        """What is fitted elsewhere would pass by an open `PrivacyBudget`, and a fitted model can be fitted again."""
+        """Return the state to pickle. An open `PrivacyBudget` would not count the fits of another process.
+
+        Raises:
+            PrivacyError: a `PrivacyBudget` is open.
+        """
         refuse_another_process()
         return super().__getstate__()
 
@@ -45,7 +63,7 @@ class PrivateBinaryClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ign
         """Return the numbers of the rows, and the labels; note what a table's columns are made of.
 
         Raises:
-            DataError, or scikit-learn's ValueError: what is wrong with a row or a column.
+            DataError, ValueError: a row or a column is wrong.
         """
         names = _names_in(X)
         if names is None:
@@ -79,6 +97,15 @@ class PrivateBinaryClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ign
             raise
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Return the more probable class of each row, shape (rows,).
+
+        Args:
+            X: features, shape (rows, columns).
+
+        Raises:
+            NotFittedError: `fit` was not called.
+            DataError, ValueError: the features are not those of the fit.
+        """
         check_is_fitted(self)
         chosen: NDArray[Any] = self.classes_[(self.decision_function(X) > 0).astype(int)]
         return chosen

@@ -29,12 +29,19 @@ F = TypeVar("F", bound="Callable[..., Found | None]")
 
 @dataclass(frozen=True, repr=False)
 class Found:
-    """What a command found.
+    """The findings of a command. It prints as the command's own output, in a notebook as tables.
 
     Attributes:
-        document: for a program: mappings, sequences, dataclasses, texts, numbers.
-        shown: for a person: texts that stand on lines of their own, and what rich renders.
-        status: how the command ends.
+        document: content for a program: mappings, sequences, dataclasses, texts, numbers.
+        shown: content for a person: lines of text, and tables of the library rich.
+        status: exit status of the command.
+
+    Example:
+        >>> found = blindfit.ledger("meter.toml")
+        >>> sorted(found.document)[:2]
+        ['account', 'budgets']
+        >>> found.to_json().startswith("{")
+        True
     """
 
     document: Any
@@ -42,7 +49,11 @@ class Found:
     status: ExitCode = ExitCode.DONE
 
     def show(self, console: Console) -> None:
-        """Print each text as it is, on one line however long: somebody may copy it."""
+        """Print the content for a person. Each text stays on one line, however long, so that it can be copied.
+
+        Args:
+            console: console of the library rich.
+        """
         from rich.text import Text  # here: a command that prints JSON needs no rich
 
         for each in self.shown:
@@ -64,6 +75,7 @@ class Found:
         return render_html(self.shown)
 
     def to_json(self) -> str:
+        """Return the document as JSON, as the command prints it with --json."""
         return json.dumps(self.document, indent=2, default=_plain, allow_nan=False) + "\n"
 
 

@@ -36,6 +36,7 @@ def prepare(root: Path) -> World:
     (root / "visits.csv").write_bytes((root / "labels.csv").read_bytes())
     rows = pd.read_csv(root / "rows.csv").merge(pd.read_csv(root / "labels.csv"), on="id")
     rows.to_csv(root / "whole.csv", index=False)
+    (root / "bank").mkdir()
     bank_and_shops(root / "bank", epochs=1)
     return world
 

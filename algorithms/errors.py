@@ -19,15 +19,16 @@ class BlindfitWarning(UserWarning):
 
 
 class BlindfitError(Exception):
-    """The root of all errors: a message that says what was wrong, and a hint that says what to do, if there is one.
+    """The root of all errors: a message states the fault, and a hint, if the error has one, states what to do next.
 
     `str(error)` has both, in one line: "message (hint)". A place that shows the hint by itself, or that sends an error
     to another party, takes `message`.
 
     Attributes:
-        told: to whom. "public": it follows from the job and from public facts, so every party and the coordinator may
-            know it. "own": it may hang on what a party holds, so the party's own operator has it in full, and others
-            that the party cannot take part. "charged": it is of a release that a budget has paid for.
+        told: readers of the error. A "public" error follows from the job and from public facts, so every party and the
+            coordinator may read it. An "own" error may depend on a party's data, so only the party's own operator reads
+            it; the others learn that the party cannot take part. A "charged" error is about a release that a budget has
+            paid for.
     """
 
     told: ClassVar[Told] = "own"
@@ -44,7 +45,7 @@ class BlindfitError(Exception):
         return f"{self.message} ({self.hint})" if self.hint else self.message
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """An error comes whole from a worker process, though its class takes other arguments than its message."""
+        """Return what restores the error after a worker process; its class takes other arguments than its message."""
         return _restore, (type(self), self.args), self.__dict__
 
 
@@ -53,7 +54,7 @@ def _restore(kind: type[BlindfitError], args: tuple[Any, ...]) -> BlindfitError:
 
 
 def forget_frames(error: BaseException) -> None:
-    """Keep what an error says, and not the variables of every function that it passed through, nor of its causes."""
+    """Keep an error's text; forget its causes and the variables of every function that it passed through."""
     error.__traceback__ = error.__context__ = error.__cause__ = None
 
 
@@ -155,11 +156,12 @@ class HandshakeMismatch(PeerError):
 
 
 class PeerAborted(PeerError):
-    """A peer ended the session and said why with a code."""
+    """A peer ended the session and gave the reason as a code."""
 
     def __init__(self, *, culprit: str, code: str, session: str = "", step: str = "", lost: str = "") -> None:
-        """Args:
-        lost: the party of the session that the culprit blames for that; empty: none.
+        """
+        Args:
+            lost: the party of the session that the culprit blames for the end; empty: it blames nobody.
         """
         super().__init__(
             f"{culprit} ended the session: {code}"
@@ -175,40 +177,40 @@ class PeerAborted(PeerError):
 
 
 class MacCheckFailed(ProtocolError):
-    """What was opened does not fit its MACs: a party, or the dealer, did not send what it should. Nothing that was
-    computed is kept, and no MAC key is used again.
+    """The opened values do not fit their MACs: a party, or the dealer, did not send what it should. The results are
+    dropped, and no MAC key is used again.
     """
 
     def __init__(self, *, session: str = "") -> None:
         super().__init__(
-            "what the parties opened does not fit its MACs: one of them, or the key node, sent something else than the "
-            "protocol says; nothing was revealed and nothing is kept",
+            "the opened values do not fit their MACs: a data party or the key node departed from the protocol; "
+            "nothing was revealed and nothing is kept",
             session=session,
             step="MAC check",
-            hint="the check cannot tell who: compare what runs at each party before you try again",
+            hint="the check cannot identify the party: compare what runs at each party before you try again",
         )
 
 
 class SharesDoNotFit(ProtocolError):
-    """What the parties kept of a model in shares does not belong together."""
+    """The shares of a model that the parties kept do not belong together."""
 
     def __init__(self, *, session: str = "") -> None:
         super().__init__(
-            "the data parties' shares of the model do not fit together: one of them has put in others than those that "
-            "it kept of the training; nothing was revealed",
+            "the data parties' shares of the model do not fit together: one of them used other shares than it kept "
+            "after the training; nothing was revealed",
             session=session,
             step="kept shares",
-            hint="the check cannot tell who: has a party restored a backup? The model is as good as before",
+            hint="the check cannot identify the party: has a party restored a backup? The model is as good as before",
         )
 
 
 class ScoresOutOfRange(ProtocolError):
-    """Scores or weights in shares left the range in which what is computed of them is right."""
+    """Scores or weights in shares left the range in which results are right."""
 
     def __init__(self, *, epoch: int, session: str = "", point: int = 0, fold: int = 0) -> None:
         """
         Args:
-            point, fold: of a selection, counted from 1; 0 in the final training.
+            point, fold: grid point and fold of a selection, counted from 1; 0 in the final training.
         """
         inside = f" of grid point {point}, fold {fold}" if point else ""
         lower = "remove this point from select.grid, " if point else ""
@@ -226,7 +228,7 @@ class ScoresOutOfRange(ProtocolError):
 
 
 class PrivacyError(BlindfitError):
-    """A release was refused so that a promise is kept, by budgets and by what was asked; nothing was released."""
+    """A release was refused to keep a promise, because of a budget or of the request; nothing was released."""
 
     told = "public"
 
@@ -260,7 +262,7 @@ class RequestConflict(PrivacyError):
 
 
 class LedgerBehind(PrivacyError):
-    """Somebody holds a receipt that this ledger does not have: it was restored from a backup, or replaced."""
+    """A receipt proves an entry that this ledger lacks: the ledger was restored from a backup, or replaced."""
 
     def __init__(self, *, population: str, ledger_position: int, receipt_position: int) -> None:
         super().__init__(
@@ -278,7 +280,7 @@ class LedgerUnavailable(PrivacyError):
 
 
 class TooFewRows(PrivacyError):
-    """Fewer rows than the party's policy asks for."""
+    """A request has fewer rows than the party's policy asks for."""
 
     def __init__(self, *, rows: int, least: int) -> None:
         super().__init__(f"{rows} rows are fewer than the least that this party's policy asks for, {least}")
@@ -286,7 +288,7 @@ class TooFewRows(PrivacyError):
 
 
 class CannotAnswer(PrivacyError):
-    """The reason depends on what the party keeps private: its operator's log has it, nobody else does."""
+    """The reason depends on the party's private data, so only its operator's log has it."""
 
     def __init__(self, *, party: str) -> None:
         super().__init__(
@@ -297,7 +299,7 @@ class CannotAnswer(PrivacyError):
         self.party = party
 
 
-#: What to do about a refusal, by the field that it concerns. Where a field is not here, the reason says it.
+#: Field that a refusal concerns -> what to do. For a field that is not here, the reason states it.
 WHAT_TO_DO = {
     # of a policy
     "protocol": "have {party}'s operator add it to policy.systems",
@@ -321,7 +323,7 @@ WHAT_TO_DO = {
 
 
 class PolicyRefused(PrivacyError):
-    """A party does not take part in this job: its policy, or what it is or has, does not go with it."""
+    """A party does not take part in this job: its policy, role or data do not fit it."""
 
     def __init__(self, *, party: str, field: str, reason: str) -> None:
         what_to_do = WHAT_TO_DO.get(field, "")
@@ -342,7 +344,7 @@ class TransportError(BlindfitError):
         self.peer, self.step = peer, step
 
 
-WAITED_IN_VAIN = {  # what is known of the party for which all others wait: what is wrong, and what to do
+WAITED_IN_VAIN = {  # what is known of the party that all others wait for -> the fault, and what to do
     "silent": (
         "{peer} does not answer",
         "look at {peer}: its process may be stopped, its machine asleep, or its network down",
@@ -352,7 +354,7 @@ WAITED_IN_VAIN = {  # what is known of the party for which all others wait: what
         "look at {peer}: its process was stopped, its machine slept, or it had too much to do",
     ),
     "working": ("{peer} still works on its step", "a larger timeouts.step_s waits longer"),
-    "waiting": ("{peer} itself waits for another party", "the logs of all parties say who waits for whom"),
+    "waiting": ("{peer} itself waits for another party", "the logs of all parties show which party waits for which"),
 }
 
 
@@ -362,8 +364,8 @@ class PeerTimeout(TransportError):
     Attributes:
         peer: the party at the end of the chain of waits, as far as the waiting party knows.
         through: the parties on the way to it: each waits for the next.
-        found: what is known of `peer`, a key of WAITED_IN_VAIN; "": nobody was asked.
-        still_s: how long the process of `peer` stood still.
+        found: state of `peer`, a key of WAITED_IN_VAIN; "": nobody was asked.
+        still_s: seconds for which the process of `peer` stood still.
         by: the party that waited; empty: the party that has this error.
     """
 
@@ -424,7 +426,7 @@ class PeerUnauthenticated(TransportError):
 
 
 class CallNotAllowed(TransportError):
-    """An authenticated party called something that its name may not call."""
+    """An authenticated party called a method that its name may not call."""
 
     def __init__(self, *, peer: str, method: str) -> None:
         super().__init__(f"{peer} does not allow this party to call {method}", peer=peer, step=method)
@@ -477,7 +479,7 @@ def root_party(error: BlindfitError) -> str:
 
 
 def where(error: BaseException) -> str:
-    """File and line of an exception, innermost last."""
+    """Return the last four places that an exception passed through, as FILE:LINE, innermost last."""
     trace, places = error.__traceback__, []
     while trace is not None:
         places.append(f"{trace.tb_frame.f_code.co_filename.rsplit('/', 1)[-1]}:{trace.tb_lineno}")

@@ -1,4 +1,4 @@
-"""Levels of a category that a scorer meets and training did not: counted, and never silent."""
+"""Levels of a category that a scorer meets and training did not: they are counted and reported."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class Unseen:
     """Rows of one column whose level is new.
 
     Attributes:
-        rows: by level.
-        near: the levels that differ from a known one only in spelling, with the known one.
+        rows: number of rows of each new level.
+        near: new levels that differ from a known level only in spelling, each with the known level.
     """
 
     column: TableColumn
@@ -53,7 +53,7 @@ class Unseen:
 
 
 def find_unseen_levels(texts: Any, column: TableColumn) -> Unseen | None:
-    """Return the levels that training did not meet; None where there is none.
+    """Return the levels that training did not meet; None if training met all.
 
     Args:
         texts: a `pyarrow.StringArray` in one spelling.

@@ -1,8 +1,8 @@
-"""Vectors of ciphertexts as types that carry the guarantee: what may be sent, what was received, what was computed.
+"""Vectors of ciphertexts as types that carry the guarantee: one class to send, one received, one computed.
 
-Ciphertext           a result of homomorphic operations; fits in no message
-FreshCiphertext      re-randomised: says nothing about how it was made; the only class that fits in a message
-ReceivedCiphertext   octets of a peer; nothing can be done with them before `open` has checked every one
+Ciphertext           a result of homomorphic operations; no message accepts it
+FreshCiphertext      re-randomised: it reveals nothing about how it was made; messages accept only this class
+ReceivedCiphertext   octets of a peer; only `open` reads them, and it checks every ciphertext
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _MADE_BY_RANDOMIZE = object()
 
 
 class FreshCiphertext(Ciphertext):
-    """Ciphertexts that were just multiplied by encryptions of zero; made by `randomize` alone."""
+    """Ciphertexts that were just multiplied by encryptions of zero; only `randomize` makes them."""
 
     __slots__ = ()
 
@@ -58,7 +58,7 @@ class FreshCiphertext(Ciphertext):
         """Return the width of one ciphertext in octets, and all of them one after the other, big-endian.
 
         Raises:
-            LocalProtocolError: one is 1 mod n, that is 1 + m n, and its plaintext could be read off.
+            LocalProtocolError: a ciphertext is 1 mod n, so it is 1 + m n and anyone could read its plaintext.
         """
         n, width = self.public_key.n, self.public_key.ciphertext_bytes
         integers = self.public_key.kernel.integers(self.residues)
@@ -67,15 +67,15 @@ class FreshCiphertext(Ciphertext):
         return width, b"".join(int(integer).to_bytes(width, "big") for integer in integers)
 
     def open(self, public_key: PublicKey, *, length: int, culprit: str) -> Ciphertext:
-        """As ReceivedCiphertext.open, where all roles run in one process."""
+        """Do as ReceivedCiphertext.open, where all roles run in one process."""
         if public_key != self.public_key or length != len(self):
             raise MalformedMessage(culprit=culprit, field="ciphertext", reason="is of another key or length")
-        return Ciphertext(self.public_key, self.residues)  # what was received is not sent on as it is
+        return Ciphertext(self.public_key, self.residues)  # a received ciphertext is not sent on as it is
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ReceivedCiphertext:
-    """What a peer says are ciphertexts, unchecked."""
+    """Octets that a peer sent as ciphertexts, unchecked."""
 
     width_bytes: int
     data: bytes
@@ -84,13 +84,13 @@ class ReceivedCiphertext:
         """Return the ciphertexts, every one checked to be prime to n and in (0, n^2); one product mod n each.
 
         Raises:
-            MalformedMessage: with one reason for whatever was wrong with a ciphertext.
+            MalformedMessage: another key or length, or a bad ciphertext, with one reason for every fault.
         """
         return Ciphertext(public_key, check_residues(self, public_key, length, culprit=culprit, field="ciphertext"))
 
 
 class Received(Protocol):
-    """Integers as they came, one after the other, each of so many bytes."""
+    """Integers as they came, one after the other, each `width_bytes` long."""
 
     @property
     def width_bytes(self) -> int: ...
@@ -103,7 +103,7 @@ def check_residues(received: Received, public_key: PublicKey, length: int, *, cu
     """Check that each residue is prime to n and in (0, n^2).
 
     Raises:
-        MalformedMessage: another key or length, or one that is out of range; it does not say which.
+        MalformedMessage: another key or length, or a residue that is out of range; the error does not name it.
     """
     width, data = received.width_bytes, received.data
     if width != public_key.ciphertext_bytes or len(data) != length * width:
@@ -117,7 +117,7 @@ def check_residues(received: Received, public_key: PublicKey, length: int, *, cu
 
 
 def randomize(ciphertext: Ciphertext, randomisers: Randomisers) -> FreshCiphertext:
-    """Return the same plaintexts under fresh randomness; two products each, and what the randomisers cost.
+    """Return the same plaintexts under fresh randomness; two products each, and the cost of the randomisers.
 
     Raises:
         LocalProtocolError: the randomisers are of another key.

@@ -1,4 +1,4 @@
-"""Keys and vectors to and from python-paillier (`phe`), which is imported only here and only when asked for."""
+"""Keys and vectors to and from python-paillier (`phe`), which is imported only here, and only on request."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def public_key_to_phe(key: PublicKey) -> Any:
 
 
 def public_key_from_phe(key: Any) -> PublicKey:
-    """Return the key without hs and without a proof, both of which take its private key: `private_key_from_phe`."""
+    """Return the key without hs and proof; both need the private key, see `private_key_from_phe`."""
     return PublicKey(int(key.n), None)
 
 
@@ -31,7 +31,7 @@ def private_key_to_phe(key: PrivateKey) -> Any:
 
 
 def private_key_from_phe(key: Any, *, uniform: UniformInt = system_uniform) -> PrivateKey:
-    """Return the key with a proof, and with an hs of our own where both primes are 3 mod 4 and share no other factor.
+    """Return the key with a proof, and with our own hs if both primes are 3 mod 4 and gcd(p - 1, q - 1) = 2.
 
     Raises:
         DataError: the primes do not make a Paillier key.
@@ -58,17 +58,17 @@ def vector_to_phe(vector: EncryptedVector[FreshCiphertext]) -> list[Any]:
 def vector_from_phe(
     numbers: Sequence[Any], public_key: PublicKey, *, bound: int | None = None
 ) -> EncryptedVector[Ciphertext]:
-    """Return the numbers at one scale, the finest of theirs; each coarser one costs a power.
+    """Return the numbers at the finest of their scales; each number of a coarser scale costs a power.
 
     Args:
-        bound: on their magnitudes in steps of that scale; by default python-paillier's own, a third of the modulus.
+        bound: largest magnitude, in steps of that scale; by default python-paillier's, a third of the modulus.
 
     Raises:
-        DataError: no numbers, or under another key.
+        DataError: the list is empty, or a number is under another key.
         RangeError: a ciphertext is invalid.
     """
     if not numbers or any(int(number.public_key.n) != public_key.n for number in numbers):
-        raise DataError("the encrypted numbers are none, or under another key")
+        raise DataError("the list of encrypted numbers is empty, or one is under another key")
     finest = min(0, *(number.exponent for number in numbers))
     integers = [int(number.ciphertext(be_secure=False)) for number in numbers]
     check_ciphertexts(public_key.n, integers)
@@ -80,7 +80,7 @@ def vector_from_phe(
 
 
 def load_phe() -> Any:
-    """Raise ConfigError: python-paillier is not installed."""
+    """Import python-paillier; raise ConfigError if it is not installed."""
     try:
         import phe
     except ImportError:

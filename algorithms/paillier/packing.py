@@ -1,8 +1,8 @@
 """Several numbers in one ciphertext: sum_t v_t 2^(slot t), with |v_t| < 2^(slot - 1).
 
-Slots are signed: the sum is read from its lowest slot upwards, each slot's number being the remainder nearest to zero.
-So packing is linear, and packed vectors add like others, as long as every slot's bound holds; that is checked before
-an operation, as for any vector. Pack before every decryption: one decryption then serves them all.
+Slots are signed: the sum is read from its lowest slot upwards, and each slot's number is the remainder nearest to zero.
+So packing is linear, and packed vectors add like others as long as every slot's bound holds; that is checked before an
+operation, as for any vector. Pack before every decryption: one decryption then serves all slots.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from blindfit.algorithms.paillier.vectors import C_co, EncryptedVector, bound_of
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How numbers lie in ciphertexts: public, and the same at every party.
+    """The layout of numbers in ciphertexts: public, and the same at every party.
 
     Attributes:
-        length: how many numbers.
-        slot_bits: of one number with its sign.
+        length: count of numbers.
+        slot_bits: bits of one number with its sign.
         slots: numbers in one ciphertext.
     """
 
@@ -41,10 +41,10 @@ class Layout:
 
     @classmethod
     def of(cls, public_key: PublicKey, length: int, slot_bits: int) -> Layout:
-        """As many slots as fit below half the modulus.
+        """Choose as many slots as fit below half the modulus.
 
         Raises:
-            RangeError: not even one does, or a slot has no room for a sign and a bit.
+            RangeError: not even one slot fits, or a slot is too small for a sign and a bit.
         """
         slots = (public_key.bits - 2) // max(1, slot_bits)
         if slot_bits < 2 or slots < 1:
@@ -59,7 +59,7 @@ class Layout:
         return -(-self.length // self.slots)
 
     def check_bound(self, bound: int) -> None:
-        """Raise RangeError: numbers of this magnitude could spill into the next slot."""
+        """Raise RangeError if numbers of this magnitude could spill into the next slot."""
         if bound >= 1 << (self.slot_bits - 1):
             raise RangeError(f"a number could need {int(bound).bit_length() + 1} bits; a slot has {self.slot_bits}")
 
@@ -74,7 +74,7 @@ class Layout:
         """Return the inverse of `join`.
 
         Raises:
-            RangeError: something is left over past the last slot: a number was too large.
+            RangeError: a remainder is left past the last slot: a number was too large.
         """
         half, mask = 1 << (self.slot_bits - 1), (1 << self.slot_bits) - 1
         values: list[int] = []
@@ -118,7 +118,7 @@ class PackedVector(Generic[C_co]):
         bound: int,
         culprit: str,
     ) -> PackedVector[Ciphertext]:
-        """A peer's ciphertexts, each checked; layout, scale and bound are the protocol's, never the peer's word."""
+        """Check a peer's ciphertexts; layout, scale and bound come from the protocol, never from the peer."""
         opened = received.open(public_key, length=layout.ciphertexts, culprit=culprit)
         return PackedVector(opened, layout, frac_bits, bound)
 
@@ -127,7 +127,7 @@ class PackedVector(Generic[C_co]):
         return PackedVector(randomize(self.ciphertext, randomisers), self.layout, self.frac_bits, self.bound)
 
     def __add__(self, other: PackedVector[Ciphertext] | Fixed) -> PackedVector[Ciphertext]:
-        """Return one product a ciphertext where both are encrypted, none where one is plain."""
+        """Add; one product a ciphertext if both vectors are encrypted, no product if one is plain."""
         bound = self._bound_of_sum(other)
         kernel, residues = self.public_key.kernel, self.ciphertext.residues
         if isinstance(other, Fixed):
@@ -139,19 +139,19 @@ class PackedVector(Generic[C_co]):
     def _bound_of_sum(self, other: PackedVector[Ciphertext] | Fixed) -> int:
         shape = other.shape if isinstance(other, Fixed) else (len(other),)
         if other.frac_bits != self.frac_bits or shape != (len(self),):
-            raise RangeError("packed numbers of different scales or lengths do not add")
+            raise RangeError("packed numbers of different scales or lengths cannot be added")
         if isinstance(other, PackedVector):
             if other.public_key != self.public_key:
                 raise LocalProtocolError("the two vectors are encrypted under different keys")
             if other.layout != self.layout:
-                raise RangeError("vectors of different layouts do not add")
+                raise RangeError("vectors of different layouts cannot be added")
         bound = self.bound + other.bound
         self.layout.check_bound(bound)
         return bound
 
 
 def pack(vector: EncryptedVector[Ciphertext], slot_bits: int) -> PackedVector[Ciphertext]:
-    """Join encrypted numbers, the first in the lowest slot; slot_bits + 2 products a number, or by GMP 1/8 more.
+    """Join encrypted numbers, the first in the lowest slot; slot_bits + 2 products a number, by GMP 1/8 more.
 
     Raises:
         RangeError: the vector's bound does not fit in a slot.

@@ -1,10 +1,10 @@
-"""Encryptions of zero: what hides a plaintext, and where nearly all the cost of encryption lies.
+"""Encryptions of zero: they hide a plaintext, and they cause nearly all the cost of encryption.
 
-    ShortExponent   hs^a, a of half the key's bits, from tables of powers: fast, and for whoever trusts the key's
-                    maker, as hs = 1 hides nothing
-    FullExponent    r^n with an r of our own: no trust needed, as the key's proof says that r^n mixes
-    OwnKey          powers mod p^2 and mod q^2, joined: the private key at hand; uniform among the powers of one base,
-                    and half the size
+    ShortExponent   hs^a, a of half the key's bits, from tables of powers. Fast; it takes trust in the key's maker, as
+                    hs = 1 hides nothing.
+    FullExponent    r^n with our own r. It takes no trust: the key's proof shows that r^n mixes.
+    OwnKey          powers mod p^2 and mod q^2, joined, for the owner of the private key. Uniform among the powers of
+                    one base, and half the size.
 
 Source: Paillier 1999 (r^n); Damgard, Jurik, Nielsen 2010, section 4.2 (hs^a, from a short a).
 """
@@ -32,8 +32,8 @@ from blindfit.algorithms.workers import THIS_PROCESS, Workers, even_slices
 
 WINDOW_BITS = 8
 NARROW_BITS = 6  # a third of the entries, which stay in a cache: a vector unit makes them in a quarter of the time
-NARROW_POWERS = 2048  # before the wide table is made; at 2048 bits it pays after 762 by GMP, 4,000 by a vector unit
-HIDING_BITS = 40  # an exponent so much longer than the group is uniform in it to 2^-40
+NARROW_POWERS = 2048  # before the wide table is made; at 2048 bits it pays after 762 (GMP) or 4,000 (vector unit)
+HIDING_BITS = 40  # extra bits of an exponent: it is then uniform in the group to 2^-40
 LEAST_SHARE = 64  # randomisers for one task: fewer are not worth another process
 
 
@@ -78,8 +78,9 @@ class FixedBase:
 
 
 class GrowingBase:
-    """Powers of one base, however many: from a narrow table first, and from a wide one once so many were taken that it
-    pays. The same exponents have the same powers all along.
+    """Any number of powers of one base: from a narrow table first, and from a wide one as soon as that pays.
+
+    The same exponents have the same powers in both tables.
     """
 
     def __init__(self, kernel: Kernel, base: int, exponent_bits: int) -> None:
@@ -88,14 +89,14 @@ class GrowingBase:
         self._table: FixedBase | None = None
 
     def widen(self) -> None:
-        """For whoever knows of many powers to come: the next are taken from a wide table."""
+        """Take the next powers from a wide table, as the caller knows that many will follow."""
         self._taken += NARROW_POWERS
 
     def random_powers(self, count: int, uniform: UniformInt) -> Residues:
         return self.powers(random_digits(count, self.positions, WINDOW_BITS, uniform))
 
     def powers(self, digits: npt.NDArray[np.integer]) -> Residues:
-        """As FixedBase's, of digits of WINDOW_BITS bits."""
+        """Return the powers, as FixedBase does, for digits of WINDOW_BITS bits."""
         self._taken += len(digits)
         window_bits = WINDOW_BITS if self._taken > NARROW_POWERS else NARROW_BITS
         if self._table is None or self._table.window_bits < window_bits:
@@ -113,7 +114,7 @@ def other_digits(digits: npt.NDArray[np.integer], bits: int, other_bits: int) ->
 
 
 def random_digits(count: int, positions: int, window_bits: int, uniform: UniformInt) -> npt.NDArray[np.int64]:
-    """(count, positions) uniform digits of `window_bits` bits."""
+    """Draw uniform digits of `window_bits` bits, shape (count, positions)."""
     octets = -(-positions * window_bits // 8)
     drawn = uniform(1 << 8 * octets * count).to_bytes(octets * count, "big")
     bits = np.unpackbits(np.frombuffer(drawn, dtype=np.uint8).reshape(count, octets), axis=1)
@@ -121,7 +122,7 @@ def random_digits(count: int, positions: int, window_bits: int, uniform: Uniform
 
 
 def _join(bits: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
-    """Digits of their bits, lowest first."""
+    """Join bits, lowest first, to digits."""
     return np.asarray(bits @ (1 << np.arange(bits.shape[-1], dtype=np.int64)))
 
 
@@ -147,7 +148,7 @@ class ShortExponent:
         self._base = GrowingBase(public_key.kernel, public_key.hs, public_key.bits // 2)
 
     def draw(self, count: int) -> Residues:
-        """Workers get the digits, so that what a source draws is the same wherever it is computed."""
+        """Draw the digits here and send them to workers, so that the place of computing does not change the result."""
         parts = _parts(count, self._workers)
         if len(parts) <= 1:
             return self._base.random_powers(count, self._uniform)
@@ -177,7 +178,7 @@ class FullExponent:
 
 
 class OwnKey:
-    """For the owner of the private key: powers mod p^2 and mod q^2 with independent uniform exponents, joined by CRT.
+    """Powers mod p^2 and mod q^2 with independent uniform exponents, joined by CRT; for the private key's owner.
 
     Cost: bits / 6 products of half the size each, after NARROW_POWERS of them bits / 8. The private key stays in this
     process.
@@ -207,7 +208,7 @@ class RandomiserPool:
     """Randomisers made in idle time and drawn later, each once.
 
     Args:
-        needed: in all: the last are not made in vain. Any number may be drawn.
+        needed: number of randomisers that the caller expects to draw: the pool makes no more. Any number may be drawn.
 
     with pool.filling():
         message = await channel.receive(...)
@@ -227,7 +228,7 @@ class RandomiserPool:
         return len(self._made)
 
     def draw(self, count: int) -> Residues:
-        """From the pool, and what it lacks from the source."""
+        """Draw from the pool first, and the rest from the source."""
         self._drawn += count
         drawn: list[Residues] = []
         with suppress(IndexError):
@@ -249,11 +250,11 @@ class RandomiserPool:
 
     @contextmanager
     def filling(self) -> Iterator[None]:
-        """A thread fills the pool until the block ends or the pool is full."""
+        """Fill the pool in a thread until the block ends or the pool is full."""
         stop = threading.Event()
 
         def work() -> None:
-            with suppress(BlindfitError):  # the next draw meets it again, where somebody can act on it
+            with suppress(BlindfitError):  # the next draw meets the error again, where a caller can act on it
                 while not stop.is_set() and self._space() > 0:
                     self.fill(self.CHUNK)
 
@@ -271,7 +272,7 @@ class RandomiserPool:
 
 
 def randomisers_for(public_key: PublicKey, *, maker_trusted: bool, workers: Workers = THIS_PROCESS) -> Randomisers:
-    """Return the fast source where the key's maker is trusted and gave an hs, r^n where not."""
+    """Return the fast source if the key's maker is trusted and gave an hs; otherwise r^n."""
     return ShortExponent(public_key, workers=workers) if maker_trusted else FullExponent(public_key, workers=workers)
 
 

@@ -30,7 +30,7 @@ from blindfit.algorithms.randomness import UniformInt, system_uniform
 
 @dataclass(frozen=True, slots=True)
 class KeyShare:
-    """One party's part d_i of the exponent that decrypts."""
+    """One party's part d_i of the decryption exponent."""
 
     public_key: PublicKey
     index: int
@@ -38,13 +38,13 @@ class KeyShare:
     exponent: int = field(repr=False)
 
     def to_bytes(self) -> bytes:
-        """Parties, index and exponent; the public key travels by itself."""
+        """Return parties, index and exponent; the public key travels separately."""
         octets = self.public_key.ciphertext_bytes
         return bytes([self.parties, self.index]) + int(self.exponent).to_bytes(octets, "big")
 
     @classmethod
     def from_bytes(cls, data: bytes, public_key: PublicKey) -> KeyShare:
-        """Raise DataError: not a share under this key."""
+        """Read a share; raise DataError if the bytes are not a share under this key."""
         if len(data) != 2 + public_key.ciphertext_bytes or data[0] < 2 or data[1] >= data[0]:
             raise DataError("the bytes are not a share of this Paillier key")
         exponent = mpz.from_bytes(data[2:], "big")
@@ -62,13 +62,13 @@ class PartialDecryption:
         self.public_key, self.residues = public_key, residues
 
     def to_wire(self) -> tuple[int, bytes]:
-        """Return the width of one in octets, and all of them one after the other, big-endian."""
+        """Return the width of one residue in octets, and all residues one after the other, big-endian."""
         width = self.public_key.ciphertext_bytes
         integers = self.public_key.kernel.integers(self.residues)
         return width, b"".join(int(integer).to_bytes(width, "big") for integer in integers)
 
     def open(self, public_key: PublicKey, *, length: int, culprit: str) -> PartialDecryption:
-        """As ReceivedPartialDecryption.open, where all roles run in one process."""
+        """Do as ReceivedPartialDecryption.open, where all roles run in one process."""
         if public_key != self.public_key or length != len(self.residues):
             raise MalformedMessage(culprit=culprit, field="partial_decryption", reason="is of another key or length")
         return self
@@ -76,16 +76,16 @@ class PartialDecryption:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ReceivedPartialDecryption:
-    """What a peer says is its partial decryption, unchecked."""
+    """Octets that a peer sent as its partial decryption, unchecked."""
 
     width_bytes: int
     data: bytes
 
     def open(self, public_key: PublicKey, *, length: int, culprit: str) -> PartialDecryption:
-        """Return every one checked to be prime to n and in (0, n^2).
+        """Return the residues, each checked to be prime to n and in (0, n^2).
 
         Raises:
-            MalformedMessage: another key or length, or one is out of its range.
+            MalformedMessage: another key or length, or a residue out of its range.
         """
         residues = check_residues(self, public_key, length, culprit=culprit, field="partial_decryption")
         return PartialDecryption(public_key, residues)
@@ -95,7 +95,7 @@ def deal(private_key: PrivateKey, parties: int, uniform: UniformInt = system_uni
     """Split the key among 2 to 255 parties; all but the last share are uniform.
 
     Raises:
-        RangeError: fewer than two parties, or too many.
+        RangeError: fewer than two parties, or more than 255.
     """
     if not 2 <= parties <= 255:
         raise RangeError(f"a key is shared among 2 to 255 parties, not {parties}")
@@ -111,9 +111,10 @@ def deal(private_key: PrivateKey, parties: int, uniform: UniformInt = system_uni
 def partial_decrypt(
     vector: EncryptedVector[Ciphertext] | PackedVector[Ciphertext], share: KeyShare
 ) -> PartialDecryption:
-    """Return one full exponentiation a ciphertext, without Python's lock; every ciphertext is checked first.
+    """Raise every ciphertext to the share, without Python's lock; every ciphertext is checked first.
 
-    To others on this machine the vector unit tells how many digits the share has, by its time; GMP tells more.
+    The cost is one full exponentiation a ciphertext. By its time, the vector unit reveals to other programs on this
+    machine how many digits the share has; GMP reveals more.
 
     Raises:
         LocalProtocolError: the vector is under another key.
@@ -133,7 +134,7 @@ def combine(
     """Return the numbers, from every party's partial decryption of the same vector; parties - 1 products a ciphertext.
 
     Raises:
-        LocalProtocolError: not one from each party, or of another key or length.
+        LocalProtocolError: the partial decryptions are not one from each party, or one is of another key or length.
         RangeError: together they do not decrypt (one of them is of another vector or share), or a number is too large.
     """
     public_key = vector.public_key
@@ -151,7 +152,7 @@ def combine(
 
 
 def _plaintext(integer: int, n: int) -> int:
-    """m of 1 + m n, nearest to zero."""
+    """Return the m of 1 + m n, nearest to zero."""
     plaintext, one = divmod(integer, n)
     if one != 1:
         raise RangeError("the partial decryptions do not fit together: one is of another vector or of another key")

@@ -1,8 +1,8 @@
-"""Vectors of encrypted fixed-point numbers: what protocols compute with.
+"""Vectors of encrypted fixed-point numbers, with which protocols compute.
 
 A vector has one public scale (2^-frac_bits) and one bound on the magnitude of its plaintexts, which follows from the
-operations that made it. An operation whose result could pass half the modulus is refused before it is done: nothing
-ever wraps round.
+operations that made it. An operation whose result could pass half the modulus is refused in advance, so no number ever
+wraps round.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ C_co = TypeVar("C_co", bound=Ciphertext, covariant=True)
 class EncryptedVector(Generic[C_co]):
     """Encrypted numbers value / 2^frac_bits, |value| <= bound.
 
-    EncryptedVector[FreshCiphertext] was re-randomised, and its `ciphertext` fits in a message; any operation gives an
-    EncryptedVector[Ciphertext], which does not until `rerandomize`.
+    EncryptedVector[FreshCiphertext] was re-randomised, and messages accept its `ciphertext`. Every operation gives an
+    EncryptedVector[Ciphertext], which they accept only after `rerandomize`.
     """
 
     ciphertext: C_co
@@ -65,7 +65,7 @@ class EncryptedVector(Generic[C_co]):
         bound: int,
         culprit: str,
     ) -> EncryptedVector[Ciphertext]:
-        """Return a peer's ciphertexts, each checked; scale and bound are the protocol's, never the peer's word.
+        """Return a peer's ciphertexts, each checked; scale and bound come from the protocol, never from the peer.
 
         Raises:
             MalformedMessage: another length or key, or a ciphertext out of its range.
@@ -73,13 +73,13 @@ class EncryptedVector(Generic[C_co]):
         return EncryptedVector(received.open(public_key, length=length, culprit=culprit), frac_bits, bound)
 
     def rerandomize(self, randomisers: Randomisers) -> EncryptedVector[FreshCiphertext]:
-        """Return the same numbers under fresh randomness; two products each, and the randomisers'."""
+        """Return the same numbers under fresh randomness; two products each, and the cost of the randomisers."""
         return EncryptedVector(randomize(self.ciphertext, randomisers), self.frac_bits, self.bound)
 
     # --- arithmetic -----------------------------------------------------------------------------------
 
     def __add__(self, other: EncryptedVector[Ciphertext] | Fixed) -> EncryptedVector[Ciphertext]:
-        """Of ciphertexts: one product each. Of plain numbers: none."""
+        """Add; one product each for ciphertexts, no product for plain numbers."""
         bound = self._bound_of_sum(other)
         if isinstance(other, Fixed):
             residues = self._kernel.plus(self.residues, [int(value) for value in other.values])
@@ -88,18 +88,18 @@ class EncryptedVector(Generic[C_co]):
         return self._result(residues, self.frac_bits, bound)
 
     def __sub__(self, other: EncryptedVector[Ciphertext] | Fixed) -> EncryptedVector[Ciphertext]:
-        """Four products each where both are encrypted (an inverse is three)."""
+        """Subtract; four products each if both are encrypted (an inverse is three)."""
         self._bound_of_sum(other)  # before the inverses
         return self + (-other)
 
     def __neg__(self) -> EncryptedVector[Ciphertext]:
-        """Return three products each."""
+        """Negate; three products each."""
         return self._result(self._kernel.inverses(self.residues), self.frac_bits, self.bound)
 
     def scale(self, factors: Fixed) -> EncryptedVector[Ciphertext]:
         """Return each number times its factor (factors of shape (n,)), or all times one (shape ()); frac_bits add up.
 
-        Cost: one power each: about 9/8 of the factor's bits in products, and three for a factor below zero.
+        Cost: one power each, about 9/8 of the factor's bits in products; a factor below zero takes three products more.
         """
         bound = self.bound * factors.bound
         check_fits(bound, self.public_key)
@@ -117,7 +117,7 @@ class EncryptedVector(Generic[C_co]):
         return self._result(self.residues.take(indices), self.frac_bits, self.bound)
 
     def within(self, bound: int) -> EncryptedVector[C_co]:
-        """Return the same vector under another bound: for who knows more of the plaintexts than the operations say."""
+        """Return the same vector under another bound, which a caller knows from elsewhere."""
         return EncryptedVector(self.ciphertext, self.frac_bits, bound)
 
     @property
@@ -125,16 +125,16 @@ class EncryptedVector(Generic[C_co]):
         return self.public_key.kernel
 
     def _bound_of_sum(self, other: EncryptedVector[Ciphertext] | Fixed) -> int:
-        """Return the bound of a sum or difference, after all that could be wrong with it was checked."""
+        """Return the bound of a sum or difference, after a check of scales, shapes and keys."""
         if self.frac_bits != other.frac_bits:
-            raise RangeError(f"numbers of {self.frac_bits} and of {other.frac_bits} fraction bits do not add")
+            raise RangeError(f"numbers of {self.frac_bits} and of {other.frac_bits} fraction bits cannot be added")
         if isinstance(other, Fixed):
             if other.shape != (len(self),):
-                raise RangeError(f"{len(self)} encrypted numbers and plain ones of shape {other.shape} do not add")
+                raise RangeError(f"{len(self)} encrypted numbers and plain ones of shape {other.shape} cannot be added")
         elif other.public_key != self.public_key:
             raise LocalProtocolError("the two vectors are encrypted under different keys")
         elif len(other) != len(self):
-            raise RangeError(f"vectors of {len(self)} and of {len(other)} numbers do not add")
+            raise RangeError(f"vectors of {len(self)} and of {len(other)} numbers cannot be added")
         bound = self.bound + other.bound
         check_fits(bound, self.public_key)
         return bound
@@ -144,10 +144,10 @@ class EncryptedVector(Generic[C_co]):
 
 
 def encrypt(values: Fixed, randomisers: Randomisers, *, bound: int | None = None) -> EncryptedVector[FreshCiphertext]:
-    """Encrypt numbers, shape (n,); two products each, and what the randomisers cost.
+    """Encrypt numbers, shape (n,); two products each, and the cost of the randomisers.
 
     Args:
-        bound: on their magnitude, from what is public; by default that of the numbers themselves, which stays here.
+        bound: largest magnitude, from public facts; by default that of the numbers themselves, which stays here.
 
     Raises:
         RangeError: a number passes the bound, or the bound half the modulus.
@@ -160,10 +160,10 @@ def encrypt(values: Fixed, randomisers: Randomisers, *, bound: int | None = None
 
 
 def bound_of(values: Fixed, bound: int | None) -> int:
-    """Return the bound of a vector to be encrypted: a public one, or else that of the numbers themselves.
+    """Return the bound of a vector before encryption: the public bound, or else that of the numbers themselves.
 
     Raises:
-        RangeError: this is no vector, or a number passes the bound.
+        RangeError: this is not a vector, or a number passes the bound.
     """
     if len(values.shape) != 1:
         raise RangeError(f"a vector is encrypted, not numbers of shape {values.shape}")
@@ -176,17 +176,17 @@ def concatenate(parts: list[EncryptedVector[Ciphertext]]) -> EncryptedVector[Cip
     """Return one vector of several under one key and scale; no product.
 
     Raises:
-        RangeError: none, or of several scales.
-        LocalProtocolError: of several keys.
+        RangeError: the list is empty, or has several scales.
+        LocalProtocolError: the vectors have several keys.
     """
     if not parts:
         raise RangeError("no vectors to join")
     first = parts[0]
     for part in parts:
         if part.frac_bits != first.frac_bits:
-            raise RangeError("vectors of several scales do not join")
+            raise RangeError("vectors of several scales cannot be joined")
         if part.public_key != first.public_key:
-            raise LocalProtocolError("vectors under different keys do not join")
+            raise LocalProtocolError("vectors under different keys cannot be joined")
     residues = Residues.concatenate([part.residues for part in parts])
     bound = max(part.bound for part in parts)
     return EncryptedVector(Ciphertext(first.public_key, residues), first.frac_bits, bound)
@@ -197,7 +197,7 @@ def decrypt(vector: EncryptedVector[Ciphertext], private_key: PrivateKey, *, thr
 
     Raises:
         LocalProtocolError: the vector is under another key.
-        RangeError: a ciphertext is invalid, or a number passes the vector's bound: somebody did not keep to it.
+        RangeError: a ciphertext is invalid, or a number passes the vector's bound: a peer did not keep to it.
     """
     if vector.public_key != private_key.public_key:
         raise LocalProtocolError("the vector is encrypted under another key")
@@ -216,7 +216,7 @@ def to_fixed(plaintexts: list[int], frac_bits: int, bound: int) -> Fixed:
 
 
 def check_fits(bound: int, public_key: PublicKey) -> None:
-    """Raise RangeError: numbers of this magnitude do not fit under the key without wrapping round."""
+    """Raise RangeError if numbers of this magnitude could wrap round under the key."""
     if 2 * bound >= public_key.n:
         raise RangeError(
             f"a result could need {int(bound).bit_length() + 1} bits; a {public_key.bits}-bit key holds "

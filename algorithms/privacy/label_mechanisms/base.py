@@ -1,8 +1,8 @@
-"""What every label mechanism is: a law on a public grid, drawn exactly, and what a consumer may know of it.
+"""The common parts of label mechanisms: a law on a public grid, drawn exactly, and the public facts about it.
 
-A mechanism turns each label into a noisy one by itself, so whoever learns the noisy labels of all rows has learnt an
-epsilon-DP release of each label. Laws are given by integer weights: the ratio that differential privacy bounds is one
-of integers, and no bit of a floating-point number can betray a label (Mironov 2012).
+A mechanism turns each label into a noisy one by itself. A party that learns the noisy labels of all rows has learnt an
+epsilon-DP release of each label. Laws are given by integer weights: the ratio that differential privacy bounds is a
+ratio of integers, and no bit of a floating-point number can betray a label (Mironov 2012).
 """
 
 from __future__ import annotations
@@ -23,21 +23,23 @@ Floats = npt.NDArray[np.float64]
 Steps = npt.NDArray[np.int64]
 
 LEAST_EPSILON, MOST_EPSILON, MOST_GAUSSIAN_EPSILON = 1e-4, 30.0, 50.0
-"""Between them 64 bits, 192 of the Gaussian, hold the weights; outside, no label or all of it would be left."""
+"""In this range 64 bits (192 for the Gaussian) hold the weights; outside, no label or all of it would be left."""
 
 LEAST_SHARE = LEAST_EPSILON * (1 - 1e-6)
-"""What is left of the least epsilon after rounding."""
+"""The least epsilon, reduced by possible rounding."""
 
 MOST_CELLS = 2**20
 DEFAULT_CELLS = 2**16
 
 LARGEST_END, LEAST_WIDTH = 1e100, 1e-100
-"""Squares of numbers between them are floats."""
+"""Squares of numbers in this range are floats."""
 
 
 def check_label_epsilon(epsilon: float, mechanism: str) -> None:
-    """Args:
-    epsilon: of one row's label.
+    """Raise ConfigError if a mechanism cannot keep this epsilon.
+
+    Args:
+        epsilon: privacy of one row's label.
     """
     check_epsilon(epsilon)
     most = MOST_GAUSSIAN_EPSILON if mechanism == "gaussian" else MOST_EPSILON
@@ -89,7 +91,7 @@ class LabelGrid:
         return (self.hi - self.lo) / self.cells
 
     def steps(self, labels: npt.ArrayLike) -> Steps:
-        """Labels, clipped to the range and rounded to the grid."""
+        """Clip labels to the range and round them to the grid."""
         values = _real_vector(labels)
         clipped = np.clip(values, self.lo, self.hi)
         return np.asarray(np.clip(np.rint((clipped - self.lo) / self.step), 0, self.cells), dtype=np.int64)
@@ -122,14 +124,14 @@ def _real_vector(labels: npt.ArrayLike) -> Floats:
 
 @dataclass(frozen=True)
 class Law:
-    """The law of one label's output.
+    """The distribution of one label's output.
 
     Args:
         outputs: grid integers, ascending.
-        probabilities: of these outputs.
-        weights: Python integers in the same ratios, where the law is drawn from integers; the weights of two labels
-            of one mechanism share their total, so they may be compared with each other.
-        total: what the weights of all outputs sum to; None where there are infinitely many.
+        probabilities: the outputs' probabilities.
+        weights: Python integers in the same ratios, if the law is drawn from integers; the weights of two labels of one
+            mechanism have the same total, so they may be compared with each other.
+        total: sum of the weights of all outputs; None if there are infinitely many outputs.
         tail: the probability of all other outputs.
     """
 
@@ -155,8 +157,8 @@ class LabelMechanism(ABC):
     """A fitted mechanism: everything in it is public, and `parameters` is all of it.
 
     Args:
-        grid: of labels and outputs.
-        epsilon: the claim; `privacy_loss` is what the weights really keep, never more.
+        grid: the grid of labels and outputs.
+        epsilon: the claim; `privacy_loss` is the loss that the weights really have, never more.
     """
 
     grid: LabelGrid
@@ -172,12 +174,12 @@ class LabelMechanism(ABC):
         return 0.0
 
     def randomise(self, labels: npt.ArrayLike, uniform: UniformInt = system_uniform) -> Floats:
-        """Noisy labels, reals on the grid; each row by itself."""
+        """Return noisy labels, reals on the grid; each row by itself."""
         return self.grid.reals(self.draw(self.grid.steps(labels), uniform))
 
     @abstractmethod
     def draw(self, steps: Steps, uniform: UniformInt) -> Steps:
-        """Noisy labels of labels on the grid (0..cells)."""
+        """Return noisy labels for labels on the grid (0..cells)."""
 
     @abstractmethod
     def law(self, label: float) -> Law:
@@ -185,19 +187,19 @@ class LabelMechanism(ABC):
 
     @abstractmethod
     def privacy_loss(self) -> tuple[float, float]:
-        """(epsilon, delta) that the drawn law keeps for certain, rounded up; at most what is claimed."""
+        """Return (epsilon, delta) that the drawn law keeps for certain, rounded up; at most the claim."""
 
     @abstractmethod
     def _own_parameters(self) -> dict[str, Any]:
-        """What `parameters` holds beside grid and epsilon."""
+        """Return the parameters in addition to grid and epsilon."""
 
     def mean(self, label: float) -> float:
-        """Of the output, as a real."""
+        """Return the mean of the output, as a real."""
         law = self.law(label)
         return self.grid.lo + self.grid.step * float(law.probabilities @ law.outputs)
 
     def variance(self, label: float) -> float:
-        """Of the output, before any debiasing."""
+        """Return the variance of the output, before any debiasing."""
         law = self.law(label)
         centre = law.probabilities @ law.outputs
         return float(self.grid.step**2 * (law.probabilities @ (law.outputs - centre) ** 2))
@@ -207,7 +209,7 @@ class LabelMechanism(ABC):
         return True
 
     def debias(self, outputs: npt.ArrayLike) -> Floats:
-        """Outputs mapped so that their mean is the label (clipped and rounded to the grid, as the mechanism says).
+        """Map outputs so that their mean is the label (clipped and rounded to the grid as the mechanism does).
 
         Raises:
             ConfigError: no such map exists, or none is known.
@@ -215,14 +217,14 @@ class LabelMechanism(ABC):
         return _real_vector(outputs)
 
     def parameters(self) -> dict[str, Any]:
-        """Return all of it, fit for JSON: `from_parameters` makes the same mechanism of it, without any label."""
+        """Return all parameters as JSON; `from_parameters` makes the same mechanism from them, without any label."""
         grid = self.grid
         common = {"mechanism": self.name, "lo": grid.lo, "hi": grid.hi, "cells": grid.cells, "epsilon": self.epsilon}
         return common | self._own_parameters()
 
 
 class NotDebiasable(LabelMechanism):
-    """A mechanism whose outputs' means do not tell the label."""
+    """A mechanism whose outputs' means do not reveal the label."""
 
     @property
     def can_debias(self) -> bool:

@@ -1,6 +1,6 @@
-"""From settings and labels to a mechanism, and what the fit itself costs.
+"""From settings and labels to a mechanism, and the cost of the fit itself.
 
-The two parts compose: a prior estimated from the labels spends epsilon_prior, and the mechanism what is left.
+The two parts compose: a prior estimated from the labels spends epsilon_prior, and the mechanism spends the rest.
 """
 
 from __future__ import annotations
@@ -40,27 +40,28 @@ _EVERYWHERE = frozenset({"name", "grid", "epsilon"})
 
 @dataclass(frozen=True)
 class MechanismSettings:
-    """What an operator chooses. An option that the named mechanism does not use must stay None.
+    """Settings that an operator chooses. An option that the named mechanism does not use must stay None.
 
     Args:
         name: one of NAMES.
-        grid: the labels' public range. For gaussian, a grid of the default number of cells becomes finer where epsilon
+        grid: the labels' public range. For gaussian, a grid of the default number of cells becomes finer if epsilon
             needs it (`fine_enough`).
-        epsilon: of everything, the prior's estimate included.
-        delta: of everything; 0 but for "gaussian".
-        prior: what is known of the labels from elsewhere; None: estimated from them.
-        epsilon_prior: a part of epsilon, for that estimate; None: a third.
-        prior_mechanism: how it is estimated: "laplace" or "staircase" noise on each label, or "histogram": Laplace
-            noise on the counts. None: laplace for the rp mechanisms, histogram for rr-on-bins and unbiased.
-        cell_width: of the prior's histogram, in units of the label; None: the noisy labels' standard deviation, and
-            for "histogram" the rounding, or a 64th of the range.
-        half_width: of the neighbourhood that the rp mechanisms favour, in units of the label; "auto" (which None
-            means) is for rp-with-prior alone.
+        epsilon: the whole epsilon, with the prior's estimate.
+        delta: the whole delta; 0 unless the mechanism is "gaussian".
+        prior: prior knowledge of the labels from elsewhere; None: it is estimated from the labels.
+        epsilon_prior: the part of epsilon for that estimate; None: a third.
+        prior_mechanism: mechanism of the estimate: "laplace" or "staircase" noise on each label, or "histogram":
+            Laplace noise on the counts. None: laplace for the rp mechanisms, histogram for rr-on-bins and unbiased.
+        cell_width: cell width of the prior's histogram, in units of the label; None: the noisy labels' standard
+            deviation, and for "histogram" the rounding, or a 64th of the range.
+        half_width: half width of the neighbourhood that the rp mechanisms favour, in units of the label; "auto" (the
+            meaning of None) is only for rp-with-prior.
         optimal_for: the error that the staircase makes least; None: squared.
-        rounding: width to which rr-on-bins and unbiased round labels down first, in units of the label; None: none.
-        output_cells: how many outputs unbiased has, about; None: 32 more than inputs.
-        output_reach: how far past both ends of the range its outputs go, in units of the label; None: twice what is
-            needed at least, or a quarter of the range where that is more.
+        rounding: width to which rr-on-bins and unbiased round labels down first, in units of the label; None: no
+            rounding.
+        output_cells: approximate number of outputs of unbiased; None: 32 more than inputs.
+        output_reach: distance of the outermost outputs of unbiased from the ends of the range, in units of the label;
+            None: twice the least that is needed, or a quarter of the range if that is more.
     """
 
     name: str
@@ -88,22 +89,22 @@ class MechanismSettings:
         if self.output_cells is not None and not 4 <= self.output_cells <= 1000:
             raise ConfigError(f"output_cells must lie in 4..1000, not {self.output_cells}")
         self._check_size()
-        # A delta out of range is refused by the mechanism.
+        # The mechanism refuses a delta out of range.
         if self.name == "gaussian" and self.grid.cells == DEFAULT_CELLS and LEAST_DELTA <= self.delta < 1:
             object.__setattr__(self, "grid", fine_enough(self.grid, self.epsilon, self.delta))
 
     def _check_use(self) -> None:
-        """An option that would do nothing is refused, and one without which there is no mechanism is asked for."""
+        """Refuse an option that would do nothing, and require an option that the mechanism needs."""
         set_here = {f.name for f in fields(self) if getattr(self, f.name) not in (None, 0.0)} - _EVERYWHERE
         if unused := sorted(set_here - OPTIONS[self.name]):
             raise ConfigError(f"{self.name} does not use {', '.join(unused)}", hint="remove it")
         if self.name == "gaussian" and not self.delta:
             raise ConfigError(
                 "gaussian needs a delta above 0",
-                hint="set a delta above 0, or use staircase or laplace, which need none",
+                hint="set a delta above 0, or use staircase or laplace, which need no delta",
             )
         if self.name == "rp-banded" and not isinstance(self.half_width, int | float):
-            raise ConfigError("rp-banded needs a half_width in units of the label: it has none of least variance")
+            raise ConfigError("rp-banded needs a half_width in units of the label: it cannot choose one itself")
         if self.optimal_for not in (None, "squared", "absolute"):
             raise ConfigError(f"optimal_for must be squared or absolute, not {self.optimal_for!r}")
 
@@ -111,7 +112,7 @@ class MechanismSettings:
         estimating = {"epsilon_prior", "prior_mechanism", "cell_width"}
         if self.prior is not None:
             if useless := sorted(name for name in estimating if getattr(self, name) is not None):
-                raise ConfigError(f"with a prior given nothing is estimated, so {', '.join(useless)} does nothing")
+                raise ConfigError(f"the prior is given, so it is not estimated and {', '.join(useless)} does nothing")
             return
         if self.prior_mechanism not in (None, *PRIOR_MECHANISMS):
             raise ConfigError(f"prior_mechanism must be one of {', '.join(PRIOR_MECHANISMS)}")
@@ -121,14 +122,14 @@ class MechanismSettings:
             check_cell_width(self.grid, width)
         if self.estimates_prior and min(self.epsilon_of_prior, self.epsilon - self.epsilon_of_prior) < LEAST_SHARE:
             raise ConfigError(
-                f"{self.name}: of epsilon {self.epsilon:g} the prior's estimate takes {self.epsilon_of_prior:g}, and "
-                f"neither that nor the rest may be below {LEAST_EPSILON:g}",
+                f"{self.name}: the prior's estimate takes {self.epsilon_of_prior:g} of epsilon {self.epsilon:g}, and "
+                f"neither this part nor the rest may be below {LEAST_EPSILON:g}",
                 hint="use a larger epsilon, or a mechanism without a prior, such as laplace or staircase",
             )
 
     @property
     def takes_prior(self) -> bool:
-        """Those that do are optimised for it; the others have a formula, and are made in well under a second."""
+        """True if the mechanism is optimised for a prior; others have a formula and are made in well under a second."""
         return "prior" in OPTIONS[self.name]
 
     @property
@@ -137,7 +138,7 @@ class MechanismSettings:
 
     @property
     def epsilon_of_prior(self) -> float:
-        """What its estimate takes."""
+        """The part of epsilon that the estimate of the prior takes."""
         return self.epsilon_prior or self.epsilon / 3
 
     @property
@@ -146,21 +147,21 @@ class MechanismSettings:
 
     @property
     def width_of_cells(self) -> float | None:
-        """Of the prior's; None: it follows from the noisy labels, or is a 64th of the range."""
+        """Width of the prior's cells; None: it follows from the noisy labels, or is a 64th of the range."""
         if self.cell_width is None and self.estimates_prior and self.prior_estimated_by == "histogram":
             return self.rounding
         return self.cell_width
 
     @property
     def epsilon_left(self) -> float:
-        """For the mechanism itself."""
+        """The part of epsilon for the mechanism itself."""
         if not self.estimates_prior:
             return self.epsilon
         return math.nextafter(self.epsilon - self.epsilon_of_prior, 0.0)  # so that the sum does not round above epsilon
 
     @property
     def in_full(self) -> MechanismSettings:
-        """With the defaults said: two settings that mean the same are then equal."""
+        """The settings with their defaults written out: two settings that mean the same are then equal."""
         said: dict[str, Any] = {}
         if self.name == "staircase":
             said["optimal_for"] = self.optimal_for or "squared"
@@ -172,7 +173,7 @@ class MechanismSettings:
         return replace(self, **said)
 
     def _check_size(self) -> None:
-        """What no prior would make possible is known, and refused, before a label is read or charged for."""
+        """Refuse sizes that are impossible for every prior, before a label is read or charged for."""
         if self.name == "unbiased":
             places(self.grid, self.epsilon_left, self.rounding, self.output_cells, self.output_reach)
         if self.name == "rr-on-bins":
@@ -194,15 +195,15 @@ MakeMechanism = Callable[[MechanismSettings, float, Prior | None], LabelMechanis
 
 @dataclass(frozen=True)
 class FittedMechanism:
-    """A mechanism, and what making it cost.
+    """A mechanism, and the cost of making it.
 
     Args:
-        mechanism: public, all of it.
-        prior: the one that was used, given or estimated; None where the mechanism needs none.
-        prior_mechanism: how it was estimated; None where nothing was.
-        epsilon_prior: what that cost.
-        rows_outside: how many labels the prior puts outside the interval to which the rp mechanisms clip; None for
-            the others.
+        mechanism: the mechanism; all of it is public.
+        prior: the prior that was used, given or estimated; None if the mechanism needs no prior.
+        prior_mechanism: mechanism that estimated it; None if nothing was estimated.
+        epsilon_prior: the epsilon that the estimate cost.
+        rows_outside: number of labels that the prior puts outside the interval to which the rp mechanisms clip; None
+            for the others.
     """
 
     mechanism: LabelMechanism
@@ -213,7 +214,7 @@ class FittedMechanism:
 
     @property
     def epsilon(self) -> float:
-        """Of estimate and release together."""
+        """Epsilon of estimate and release together."""
         return self.epsilon_prior + self.mechanism.epsilon
 
     @property
@@ -227,11 +228,11 @@ def fit(
     uniform: UniformInt = system_uniform,
     make: MakeMechanism | None = None,
 ) -> FittedMechanism:
-    """Return a mechanism for these labels; they matter only to the prior's estimate, which is private.
+    """Return a mechanism for these labels; they affect only the prior's estimate, which is private.
 
     Args:
-        make: `make_mechanism`, or what calls it elsewhere. It is told the prior and no label, so how long it takes, and
-            whether it fails, tells no more of them than the estimate that is charged.
+        make: `make_mechanism`, or a function that calls it elsewhere. It gets the prior and no label. So its duration,
+            and its failure, reveal no more of the labels than the estimate that is charged.
 
     Raises:
         DataError: a label is not a finite number.
@@ -255,8 +256,10 @@ def _outside(mechanism: LabelMechanism, prior: Prior | None, rows: int) -> float
 
 
 def make_mechanism(settings: MechanismSettings, epsilon: float, prior: Prior | None) -> LabelMechanism:
-    """Args:
-    epsilon: what an estimate of the prior has left.
+    """Make a mechanism.
+
+    Args:
+        epsilon: the epsilon that is left after an estimate of the prior.
 
     Raises:
         ConfigError: the mechanism cannot be made with these settings.

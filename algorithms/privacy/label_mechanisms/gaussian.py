@@ -1,9 +1,9 @@
 """Discrete Gaussian noise with the standard deviation of the analytic Gaussian mechanism.
 
-The analytic bound (Balle and Wang 2018, Theorem 8) is about the continuous law. With f the density, x the point where
-the loss is epsilon and g = (f - e^epsilon f(. + cells))+, which is log-concave where it is not 0, the sum of g over the
-integers is at most its integral plus its maximum, and that is at most f at x if x > 0, f(0) else. This maximum is part
-of delta here, as is what tables of integer weights miss of the law (`gaussian_tables`).
+The analytic bound (Balle and Wang 2018, Theorem 8) is about the continuous law. Let f be the density, x the point where
+the loss is epsilon, and g = (f - e^epsilon f(. + cells))+, which is log-concave where it is not 0. The sum of g over
+the integers is at most its integral plus its maximum, and the maximum is at most f at x if x > 0, otherwise f(0). This
+maximum is part of delta here, and so is the part of the law that tables of integer weights miss (`gaussian_tables`).
 
 Time O(n log(cells / epsilon)) for n labels, with tables of at most 20,000 entries; space O(n + table).
 """
@@ -64,7 +64,7 @@ class Gaussian(LabelMechanism):
 
     @cached_property
     def noise_std_steps(self) -> float:
-        """The least that keeps epsilon and delta, on the integers and by the tables."""
+        """The least standard deviation that keeps epsilon and delta, on the integers and by the tables."""
         fails = analytic_noise_multiplier(self.epsilon, self.claimed_delta) * self.grid.cells
         holds = fails
         while self._delta_at(holds) > self.claimed_delta:

@@ -1,4 +1,4 @@
-"""Where the rp mechanisms put their outputs: an interval [A1, A2] of labels and a half width h around each label."""
+"""The outputs of the rp mechanisms: an interval [A1, A2] of labels and a half width h around each label."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from blindfit.algorithms.privacy.label_mechanisms.base import Floats, LabelGrid,
 from blindfit.algorithms.privacy.label_mechanisms.prior import Prior
 
 LEAST_SHARE, MOST_SHARE = 0.005, 0.995
-"""Of the prior below A1 and A2, if the half width is ours to choose."""
+"""Shares of the prior below A1 and A2, if the half width is ours to choose."""
 
 
 @dataclass(frozen=True)
 class IntervalMechanism(LabelMechanism):
-    """Clips labels to low..high, favours the outputs within half_steps of a label, and has none further outside.
+    """A mechanism that clips labels to low..high and favours outputs near a label, within half_steps of it.
 
     Args:
         low: A1 on the grid.
@@ -43,7 +43,7 @@ class IntervalMechanism(LabelMechanism):
 
     @property
     def window(self) -> int:
-        """How many outputs a label favours."""
+        """Number of outputs that a label favours."""
         return 2 * self.half_steps + 1
 
     def clip(self, steps: Steps) -> Steps:
@@ -105,9 +105,9 @@ def _on_grid(grid: LabelGrid, low: float, high: float) -> tuple[int, int]:
 
 
 def steadiest_interval(prior: Prior, grid: LabelGrid, epsilon: float) -> tuple[int, int, int]:
-    """low, high, half_steps: nearly all of the prior, and the h of least variance after debiasing.
+    """Return low, high, half_steps: nearly all of the prior, and the h of least variance after debiasing.
 
-    Noise averages out in training and the bias of clipping does not, so the interval is wide and h does the rest.
+    Noise averages out in training, but the bias of clipping does not. So the interval is wide, and h is chosen last.
     Time and space O(cells of the grid).
     """
     low, high = _on_grid(grid, prior.quantile(LEAST_SHARE), prior.quantile(MOST_SHARE))
@@ -118,7 +118,7 @@ def steadiest_interval(prior: Prior, grid: LabelGrid, epsilon: float) -> tuple[i
 
 
 def debiased_variances(epsilon: float, length: int, half: Steps, spread: float) -> Floats:
-    """In steps squared; `spread` is the mean squared distance of labels from the interval's middle."""
+    """Return variances in steps squared; `spread` is the mean squared distance of labels from the interval's middle."""
     window, size = 2.0 * half + 1, 2.0 * half + 1 + length
     near = window * math.expm1(epsilon) / (window * math.exp(epsilon) + length)
     inside, everywhere = (window**2 - 1) / 12, (size**2 - 1) / 12

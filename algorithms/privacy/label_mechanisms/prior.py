@@ -1,4 +1,4 @@
-"""What is believed of the labels before they are released: a histogram over their public range."""
+"""Knowledge of the labels before they are released: a histogram over their public range."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from blindfit.algorithms.errors import DataError
 from blindfit.algorithms.privacy.label_mechanisms.base import Floats, LabelGrid, Steps
 
 MOST_PRIOR_CELLS = 2**14
-"""The choice of an interval takes their number squared."""
+"""The time to choose an interval grows with the square of this number."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +64,7 @@ def uniform_prior(grid: LabelGrid) -> Prior:
 
 
 def prior_from_counts(edges: npt.ArrayLike, counts: npt.ArrayLike) -> Prior:
-    """Of a public histogram, or one that was made private; its counts need not be integers."""
+    """Make a prior from a public or privately made histogram; its counts need not be integers."""
     return Prior(np.asarray(edges, dtype=np.float64), np.asarray(counts, dtype=np.float64))
 
 

@@ -26,8 +26,10 @@ OptimalFor = Literal["squared", "absolute"]
 
 @dataclass(frozen=True)
 class Staircase(BlockMechanism):
-    """Args:
-    high_steps: how many cells of a step are high, 1..cells.
+    """Staircase noise on labels.
+
+    Args:
+        high_steps: number of cells of a step that are high, 1..cells.
     """
 
     name = "staircase"

@@ -18,15 +18,15 @@ FORMAT = "blindfit-dp-logistic-1"
 
 
 class DPLogisticModel(StandardisedLogistic):
-    """Its standardiser is of declared bounds or of public rows, never of the private ones."""
+    """A model whose standardiser comes from declared bounds or from public rows, never from the private rows."""
 
     @property
     def feature_weights(self) -> dict[str, float]:
-        """By name, for scaled features."""
+        """Weights by name, for scaled features."""
         return dict(zip(self.standardiser.kept_columns, self.weights, strict=True))
 
     def scores(self, features: Features) -> Floats:
-        """Of raw features (n, columns), scaled as in the descent: a row of any size has a score."""
+        """Return scores of raw features (n, columns), scaled as in the descent: a row of any size has a score."""
         scores: Floats = self.standardiser.transform_and_clip(features) @ np.array(self.weights) + self.intercept
         return scores
 
@@ -41,8 +41,10 @@ class DPLogisticModel(StandardisedLogistic):
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> DPLogisticModel:
-        """Raises:
-        DataError: names the field that is missing or not what it must be.
+        """Restore a model.
+
+        Raises:
+            DataError: a field is missing or wrong; the error names it.
         """
         fields.check_format(stored, FORMAT)
         scale = Standardiser.from_dict(fields.table(stored, "scale"))

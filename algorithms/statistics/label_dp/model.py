@@ -32,7 +32,7 @@ FORMS = {
 
 
 class Form(Protocol):
-    """What is done with standardised rows."""
+    """The computation on standardised rows."""
 
     def predict(self, rows: Floats) -> Floats: ...
 
@@ -61,7 +61,7 @@ class Weights:
 
 @dataclass(frozen=True, repr=False)
 class Trees:
-    """base + scale * (the sum of what the trees say)."""
+    """base + scale * (the sum of the trees' values)."""
 
     trees: tuple[Tree, ...]
     base: float
@@ -119,12 +119,14 @@ _READERS: Mapping[str, Callable[[Mapping[str, Any], Sequence[str]], Form]] = {
 
 @dataclass(frozen=True, repr=False)
 class LabelRegressionModel(LinearModel):
-    """Args:
-    standardiser: of the raw features.
-    regressor, options: what was fitted, with every option.
-    debiased: the labels that it was fitted to had the mechanism's bias removed.
-    privacy: what its file says of it.
-    rehearsal: the stamp of a model that was rehearsed.
+    """A regression that was fitted to released labels.
+
+    Args:
+        standardiser: standardiser of the raw features.
+        regressor, options: the fitted regressor, with every option.
+        debiased: True if the labels of the fit had the mechanism's bias removed.
+        privacy: privacy statement of the model's file.
+        rehearsal: the stamp of a model that was rehearsed.
     """
 
     standardiser: Standardiser
@@ -136,16 +138,16 @@ class LabelRegressionModel(LinearModel):
     rehearsal: str = field(default="", compare=False)
 
     def standardised_weights(self) -> tuple[Floats, float]:
-        """Raise AttributeError: of trees, as scikit-learn's have no coef_."""
+        """Return weights and intercept; raise AttributeError for trees: scikit-learn's trees have no coef_."""
         if not isinstance(self.form, Weights):
-            raise AttributeError(f"a {self.regressor} has no coef_: it is no linear model")
+            raise AttributeError(f"a {self.regressor} has no coef_: it is not a linear model")
         return self.form.weights, self.form.intercept
 
     def predict(self, features: Features) -> Floats:
-        """(n, columns) raw features -> (n,) labels.
+        """Predict (n,) labels from (n, columns) raw features.
 
         Args:
-            features: a table, of which other columns are ignored, or an array in the order of the model's columns.
+            features: a table, in which other columns are ignored, or an array in the order of the model's columns.
 
         Raises:
             DataError: a column is missing or comes twice, or a feature is not finite.
@@ -156,7 +158,7 @@ class LabelRegressionModel(LinearModel):
 
     @property
     def feature_weights(self) -> dict[str, float] | None:
-        """By name, for standardised features; None where there are none."""
+        """Weights by name, for standardised features; None if the model has no weights."""
         if not isinstance(self.form, Weights):
             return None
         return dict(zip(self.standardiser.kept_columns, self.form.weights.tolist(), strict=True))
@@ -174,8 +176,10 @@ class LabelRegressionModel(LinearModel):
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> LabelRegressionModel:
-        """Raises:
-        DataError: names the field that is missing or not what it must be.
+        """Restore a model.
+
+        Raises:
+            DataError: a field is missing or wrong; the error names it.
         """
         fields.check_format(stored, FORMAT)
         regressor = fields.text(stored, "regressor")

@@ -1,4 +1,4 @@
-"""What people expect of a fitted model, after scikit-learn: the same names on every model that Blindfit loads."""
+"""Names of a fitted model, after scikit-learn: the same on every model that Blindfit loads."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from blindfit.algorithms.statistics.linear.logistic import Floats, sigmoid
 from blindfit.algorithms.statistics.linear.named_columns import Features
 from blindfit.algorithms.statistics.linear.scaling import Standardiser
 
-NO_PRIVACY = "No differential privacy is said in the model's file."
+NO_PRIVACY = "The model's file declares no differential privacy."
 
 
 class FittedModel:
-    """Names in common. A subclass has `standardiser`, and `privacy` where its file says something of it; a part of a
-    vertical model does not: the report of its training does.
+    """Common names of models.
+
+    A subclass has `standardiser`, and `privacy` if its file has a privacy statement. A part of a vertical model has
+    none; the report of its training has one.
     """
 
     standardiser: Standardiser
@@ -34,32 +36,35 @@ class FittedModel:
 
     @property
     def privacy_statement_(self) -> str:
-        """One sentence, of what its file says: for whom, how much, by which mechanism."""
+        """One sentence from the model's file: whom it protects, how much, and by which mechanism."""
         stamp = getattr(self, "rehearsal", "")
         return f"{stamp}. " * bool(stamp) + statement_of(getattr(self, "privacy", {}))
 
 
 class LinearModel(FittedModel, ABC):
-    """A subclass says what its weights are, for standardised features."""
+    """A linear model; a subclass returns its weights for standardised features."""
 
     @abstractmethod
     def standardised_weights(self) -> tuple[Floats, float]:
-        """Return the weights of the kept columns and the intercept, which is 0 where there is none."""
+        """Return the weights of the kept columns and the intercept, 0 for a model without one."""
 
     @property
     def coef_(self) -> Floats:
-        """(1, columns), for features as they are read; 0 for a column without a weight."""
+        """Weights, (1, columns), for features as they are read; 0 for a column without a weight."""
         raw, _ = self.standardiser.raw_weights(*self.standardised_weights())
         return np.array([[raw[name] for name in self.standardiser.columns]])
 
     @property
     def intercept_(self) -> Floats:
-        """(1,), for features as they are read."""
+        """Intercept, (1,), for features as they are read."""
         return np.array([self.standardiser.raw_weights(*self.standardised_weights())[1]])
 
 
 class LogisticModel(LinearModel):
-    """A subclass says what it makes of rows: `scores`, log odds. Where rows are clipped, those of `coef_` are not."""
+    """A logistic model; a subclass returns `scores`, the log odds of rows.
+
+    If the model clips rows, its scores differ from those of `coef_`.
+    """
 
     @abstractmethod
     def scores(self, features: Features) -> Floats: ...
@@ -72,21 +77,21 @@ class LogisticModel(LinearModel):
         return self.scores(features)
 
     def probabilities(self, features: Features) -> Floats:
-        """(n,), of label 1."""
+        """Return the probabilities of label 1, (n,)."""
         return sigmoid(self.scores(features))
 
     def predict_proba(self, features: Features) -> Floats:
-        """(n, 2), of labels 0 and 1."""
+        """Return the probabilities of labels 0 and 1, (n, 2)."""
         positive = self.probabilities(features)
         return np.column_stack([1 - positive, positive])
 
     def predict(self, features: Features) -> NDArray[np.int64]:
-        """(n,), 1 where it is more probable than 0."""
+        """Return labels, (n,): 1 where it is more probable than 0."""
         return (self.scores(features) > 0).astype(np.int64)
 
 
 def statement_of(privacy: Mapping[str, Any]) -> str:
-    """Of the `privacy` of a report or of a model's file."""
+    """Return the statement of the `privacy` of a report or of a model's file."""
     epsilon, delta = privacy.get("epsilon"), privacy.get("delta")
     if not fields.is_number(epsilon):
         return NO_PRIVACY

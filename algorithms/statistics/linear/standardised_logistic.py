@@ -16,12 +16,13 @@ from blindfit.algorithms.statistics.linear.scaling import Standardiser
 
 @dataclass(frozen=True)
 class StandardisedLogistic(LogisticModel):
-    """
+    """A logistic model of standardised features.
+
     Args:
-        standardiser: the columns that it dropped have no weight.
+        standardiser: the standardiser; columns that it dropped have no weight.
         weights: one for each kept column, standardised.
-        intercept: of standardised rows.
-        privacy: what its file says of it.
+        intercept: intercept for standardised rows.
+        privacy: privacy statement of the model's file.
         rehearsal: the stamp of a model that was rehearsed.
     """
 
@@ -36,10 +37,10 @@ class StandardisedLogistic(LogisticModel):
         return self.standardiser.columns
 
     def scores(self, features: Features) -> Floats:
-        """Of raw features (n, columns).
+        """Return scores of raw features (n, columns).
 
         Args:
-            features: a table, of which other columns are ignored, or an array in the order of the model's columns.
+            features: a table, in which other columns are ignored, or an array in the order of the model's columns.
 
         Raises:
             DataError: a column is missing or comes twice, or a feature is not finite.

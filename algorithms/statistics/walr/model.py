@@ -21,12 +21,14 @@ FORMAT = "blindfit-walr-model-1"
 
 @dataclass(frozen=True)
 class WALRModel(LogisticModel):
-    """Args:
-    standardiser: of the raw features; its kept columns have a weight each.
-    weights: one for each kept column, then the intercept where there is one.
-    norm_bound: rows to be scored are clipped to it, as the rows that were trained on were.
-    privacy: what its file says of it.
-    rehearsal: the stamp of a model that was rehearsed.
+    """A fitted WALR model.
+
+    Args:
+        standardiser: standardiser of the raw features; its kept columns have a weight each.
+        weights: one for each kept column, then the intercept, if there is one.
+        norm_bound: bound to which scored rows are clipped, like the training rows.
+        privacy: privacy statement of the model's file.
+        rehearsal: the stamp of a model that was rehearsed.
     """
 
     standardiser: Standardiser
@@ -37,10 +39,10 @@ class WALRModel(LogisticModel):
     rehearsal: str = field(default="", compare=False)
 
     def rows(self, features: Features) -> NDArray[np.float64]:
-        """Raw features (n, columns) -> standardised rows, with the constant, clipped.
+        """Convert raw features (n, columns) to standardised rows, with the constant, clipped.
 
         Args:
-            features: a table, of which other columns are ignored, or an array in the order of the model's columns.
+            features: a table, in which other columns are ignored, or an array in the order of the model's columns.
 
         Raises:
             DataError: a column is missing or comes twice, or a feature is not finite.
@@ -59,7 +61,7 @@ class WALRModel(LogisticModel):
 
     @property
     def feature_weights(self) -> dict[str, float]:
-        """By name, for standardised features."""
+        """Weights by name, for standardised features."""
         return dict(zip(self.standardiser.kept_columns, map(float, self.weights), strict=False))
 
     def to_dict(self) -> dict[str, Any]:
@@ -74,8 +76,10 @@ class WALRModel(LogisticModel):
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> WALRModel:
-        """Raises:
-        DataError: names the field that is missing or not what it must be.
+        """Restore a model.
+
+        Raises:
+            DataError: a field is missing or wrong; the error names it.
         """
         fields.check_format(stored, FORMAT)
         standardiser = Standardiser.from_dict(fields.table(stored, "standardiser"))

@@ -1,4 +1,4 @@
-"""Blindfit: one model from several organisations' data, none of whom may see another's. What a notebook needs."""
+"""Blindfit: one model from several organisations' data, which none of them shows to another. The Python API."""
 
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ _ELSEWHERE = {
 
 
 def __getattr__(name: str) -> Any:
-    """Imported when first used: a party process needs no estimator, and a notebook no server."""
+    """Import a name at its first use: a party process needs no estimator, and a notebook needs no server."""
     if name not in __all__:
         raise AttributeError(f"module 'blindfit' has no attribute {name!r}")
     return getattr(importlib.import_module(_ELSEWHERE.get(name, "blindfit.algorithms.errors")), name)

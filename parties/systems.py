@@ -428,15 +428,16 @@ def load_model(path: str | Path) -> Model:
 
     Returns:
         A WALRModel (walr), LabelRegressionModel (label-dp), DPLogisticModel (dp-lr) or VerticalModelPart (taylor,
-        falcon). All have `columns` and `to_dict`; the whole models score rows by themselves.
+        falcon). All have `feature_names_in_` and `to_dict`. All but a VerticalModelPart predict by themselves.
 
     Raises:
         DataError: the file is missing, or is not a model; the message names the file and the field.
 
     Example:
-        >>> model = blindfit.load_model("runs/walr/insurer/model.json")
-        >>> isinstance(model, blindfit.WALRModel)
-        True
+        >>> result = blindfit.run("job.toml", progress=False)
+        >>> model = blindfit.load_model(result.model_files[0])
+        >>> isinstance(model, blindfit.WALRModel), model.feature_names_in_.tolist()
+        (True, ['f0', 'f1', 'f2', 'f3'])
     """
     from blindfit.parties.files.written import read_json
     from blindfit.parties.vertical.model_store import SHARES

@@ -7,9 +7,9 @@ A grid search fits a model for each setting and fold, and each fit is a release.
     budget.spent()
 
 each release is counted before its noise is drawn. The budget counts all fits as if they were about the same rows.
-So it never counts too little. A release that is used again (remembered.py) counts once in each budget, also if it was
-drawn before the budget was opened. Another process cannot count: while a budget is open, no estimator is pickled, and a
-forked process fits none.
+So it never counts too little. A release that is used again (remembered.py) counts once in each budget, even if it was
+drawn before the budget was opened. A budget cannot count the fits of another process. So while a budget is open, no
+estimator can be pickled and no forked process can fit.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from blindfit.algorithms.privacy import accountant
 from blindfit.algorithms.privacy.events import ReleaseEvent
 from blindfit.algorithms.privacy.gaussian import check_delta, check_epsilon
 
-_open: list[PrivacyBudget] = []  # of this process, in all its threads
+_open: list[PrivacyBudget] = []  # all open budgets of this process, in all its threads
 _lock = threading.RLock()
 
 
@@ -52,7 +52,7 @@ class PrivacyBudget:
         check_delta(delta)
         self.epsilon, self.delta, self.name = epsilon, delta, name
         self._charged: dict[int, ReleaseEvent] = {}  # by the number of the draw
-        self._process = 0  # in which it is open
+        self._process = 0  # id of the process in which the budget is open
 
     def __repr__(self) -> str:
         return f"PrivacyBudget(spent {self.spent():.4g} of epsilon {self.epsilon:g}, {self.releases} releases)"
@@ -104,7 +104,7 @@ class PrivacyBudget:
     def __enter__(self) -> PrivacyBudget:
         with _lock:
             if self in _open:
-                raise ConfigError("this PrivacyBudget is open already")
+                raise ConfigError("this PrivacyBudget is already open", hint="make another PrivacyBudget")
             self._process = os.getpid()
             _open.append(self)
         return self
@@ -120,7 +120,7 @@ def charge(event: ReleaseEvent, draw: int) -> None:
     """Charge every open budget, or none of them.
 
     Raises:
-        BudgetExhausted, UnsupportedEvent, PrivacyError: as PrivacyBudget.charge.
+        BudgetExhausted, UnsupportedEvent, PrivacyError: a budget cannot be charged; see `PrivacyBudget.charge`.
     """
     charged: list[PrivacyBudget] = []
     with _lock:
@@ -135,13 +135,13 @@ def charge(event: ReleaseEvent, draw: int) -> None:
 
 
 def refuse_another_process() -> None:
-    """Raise PrivacyError: an estimator is about to be sent to where no budget counts."""
+    """Raise PrivacyError if a budget is open, which would not count the fits of another process."""
     if _open:
         raise _elsewhere()
 
 
 def _elsewhere() -> PrivacyError:
     return PrivacyError(
-        "a PrivacyBudget counts the fits of its own process, and this one would be in another",
+        "a PrivacyBudget counts the fits of its own process, and this fit would run in another process",
         hint='set n_jobs=1, or use joblib.parallel_config("threading"); save a model after the `with` block',
     )

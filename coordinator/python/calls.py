@@ -241,9 +241,9 @@ def submit(
         BlindfitError: the job was refused or failed; the message gives the first cause.
 
     Example:
-        >>> blindfit.submit("job.toml", progress=False)  # this job names no coordinator
-        Traceback (most recent call last):
-        blindfit.algorithms.errors.ConfigError: ...coordinator...
+        >>> result = blindfit.submit("job.toml", progress=False)  # `blindfit party` runs at shop and at meter
+        >>> sorted(result.job.parties)
+        ['meter', 'shop']
     """
     running = _begin(Job(job, **tables), jobs.submit, out, quiet=not (wait and progress))
     return _finish(running, progress=progress) if wait else running
@@ -408,8 +408,8 @@ def plan(
 
     Example:
         >>> found = blindfit.plan("job.toml", epsilon=[0.5, 2.0], base_rate=0.5, draws=2, progress=False)
-        >>> sorted(found.document)[:3]
-        ['assumed', 'budget', 'cadences']
+        >>> [setting["epsilon"] for setting in found.document["plan"]["epsilons"]]  # with that of the job
+        [0.5, 1.0, 2.0]
     """
     asked, epsilons = Job[Any](job, **tables), epsilon if isinstance(epsilon, Sequence) else (epsilon,)
     assumed = None if model is None else Path(model)
@@ -524,8 +524,9 @@ def verify(
     Example:
         >>> training = blindfit.run("job.toml", progress=False)
         >>> _ = blindfit.export(training, "release.json")
-        >>> print(blindfit.verify("release.json", servers=["meter"]))  # doctest: +ELLIPSIS
-        release.json...
+        >>> found = blindfit.verify("release.json", servers=["meter"])
+        >>> found.document["passed"], len(found.document["checks"]) > 10
+        (True, True)
     """
     return verifying.verify(
         Path(release),
@@ -545,12 +546,16 @@ def _outside_any_loop(function: Callable[P, T], *arguments: P.args, **more: P.kw
 
 
 def _work_here(faults: Sequence[str], rehearsal: Rehearsal | None) -> Callable[..., Written]:
-    """Return what runs a job on this machine. Raises ConfigError: a text that is no fault."""
+    """Return the function that runs a job on this machine.
+
+    Raises:
+        ConfigError: a text does not describe a fault.
+    """
     return partial(jobs.run_here, rehearsal=rehearsal, faults=parse_faults(faults))
 
 
 def _rehearsal_of(rehearse: bool, warn_only: bool, folders: Sequence[Folder | Result | None] = ()) -> Rehearsal | None:
-    """Return how a job is rehearsed, if it is.
+    """Return the settings of a rehearsal; None for a job that is not rehearsed.
 
     Raises:
         ConfigError: `warn_only` without `rehearse`.

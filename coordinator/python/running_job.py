@@ -122,7 +122,7 @@ class RunningJob:
                 bars.show(party, event)
 
     def result(self) -> Result:
-        """Wait for the end of the job and return its result.
+        """Return the result of the job, after its end.
 
         Raises:
             Stopped: the job was cancelled.

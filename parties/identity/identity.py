@@ -78,9 +78,9 @@ def load_identity(
         ConfigError: a file is missing or wrong; the message names it and the next step.
 
     Example:
-        >>> identity = blindfit.load_identity("shop/certificate.pem", "shop/key.pem", "shop/authority.pem")
-        >>> identity.name
-        'shop'
+        >>> shop = blindfit.load_identity("shop/certificate.pem", "shop/key.pem", "shop/authority.pem")
+        >>> shop.name, shop.role
+        ('shop', 'active')
     """
     certificate, key, authority = Path(certificate), Path(key), Path(authority)
     revoked = None if revoked is None else Path(revoked)

@@ -102,7 +102,7 @@ def test_reports_that_have_no_room(tmp_path: Path) -> None:
 
 
 def test_a_session_for_a_job_that_takes_none(project: World) -> None:
-    with refused("--session is for jobs that score rows with a model, or say how good one is"):
+    with refused("remove --session, which is for jobs that score rows with a model or evaluate one"):
         with_session(project.root / "job.toml", [], "s1")
     assert with_session(project.root / "job.toml", [], None) == []
     assert with_session(project.root / "predict.toml", [], "s1") == ['predict.session="s1"']

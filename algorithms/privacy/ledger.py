@@ -282,7 +282,7 @@ class Receipt:
         return 1 <= self.position <= MOST_POSITION and in_order and charged <= self.position
 
     def is_of_one_ledger_with(self, other: Receipt) -> bool:
-        """Return True if the receipts have one entry, or one of them has the other's entry among its landmarks."""
+        """Return True if both prove the same entry, or one has the other's entry among its landmarks."""
         mine, its = (self.position, self.entry_hash), (other.position, other.entry_hash)
         return mine == its or mine in other.landmarks or its in self.landmarks
 

@@ -122,7 +122,7 @@ class DealerMatrix:
 
 
 def mask_item(name: str, owner: int, shape: Shape) -> Item:
-    """Return the item for a party's input: the party knows the mask, and sends all others its input less the mask.
+    """Return the item for a party's input: the party knows the mask, and the others receive its input less the mask.
 
     Args:
         owner: place of that party.

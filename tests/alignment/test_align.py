@@ -395,7 +395,7 @@ def test_too_few_common_rows_end_the_session_for_all() -> None:
         error = session.ended[name]
         assert isinstance(error, DataError)
         assert error.message.startswith(
-            "the parties have fewer than 7 rows in common, and bank goes on with no fewer (ids"
+            "the parties have fewer than 7 rows in common, and bank requires at least so many (ids"
         )
         assert "written the same way" in error.hint
     assert "CommonRows" not in {step for _, _, step in session.network.sent}

@@ -263,7 +263,7 @@ def test_too_few_matches_end_the_session_in_one_line_for_all(insecure_test_key: 
     results, sent = run_all(insecure_test_key, settings=replace(SETTINGS, min_matches=26), to_the_end=True)
     assert [type(result) for result in results] == [DataError] * 3
     assert {result.message for result in results} == {
-        "fewer than 26 rows of the two parties match, the least that the job asks for"
+        "fewer than 26 rows of the two parties match, which is the least that the job accepts"
     }
     assert all(result.hint for result in results)
     assert Counter(sent) == Counter(TABLE[:-2])
@@ -317,7 +317,7 @@ def test_where_anybody_matches_the_parties_are_told_what_too_few_matches_tell(
     too_few, sent, told = key_node_alone(insecure_test_key, replace(SETTINGS, min_matches=71), copies)
     monkeypatch.setattr(matching, "MAX_CANDIDATES", 32 * 70 - 1)  # of 4900: the first tile has more
     anybody, sent_then, told_then = key_node_alone(insecure_test_key, SETTINGS, copies)
-    assert anybody.message.endswith("that matches anybody")  # at the key node
+    assert anybody.message.endswith("as any two people would be")  # at the key node
     assert (sent_then, told_then) == (sent, told)
     assert len(sent) == 2
     assert error_codes.status_of(anybody) == error_codes.status_of(too_few)

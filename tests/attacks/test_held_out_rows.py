@@ -67,7 +67,7 @@ def test_where_one_row_decides_its_loss_is_found(monkeypatch: pytest.MonkeyPatch
 
 
 def test_so_few_rows_do_not_decide() -> None:
-    with pytest.raises(RangeError, match="10 validation rows: where training ends tells of the loss of each"):
+    with pytest.raises(RangeError, match="10 validation rows: the end of training reveals the loss of each"):
         train(of(LEAST_HOLD_OUT_ROWS - 1, 0.1))
     assert train(of(LEAST_HOLD_OUT_ROWS, 0.0))["laboratory"].epochs <= EPOCHS
 

@@ -220,9 +220,9 @@ def test_noise_has_its_room_in_the_field() -> None:
     ("multiplier", "options", "said"),
     [
         (1e6, {}, "so much noise does not fit into the field"),
-        (300.0, {"epochs": 50}, "noise alone would move a weight by"),
-        (1.0, {"validation_rows": 4}, "nothing is opened but weights"),
-        (1.0, {"kept_bits": 5}, "nothing is opened but weights"),
+        (300.0, {"epochs": 50}, "noise by itself would move a weight by"),
+        (1.0, {"validation_rows": 4}, "only weights are opened"),
+        (1.0, {"kept_bits": 5}, "only weights are opened"),
     ],
 )
 def test_what_cannot_be_promised_is_refused(multiplier: float, options: dict[str, Any], said: str) -> None:

@@ -166,6 +166,6 @@ def test_more_residuals_than_their_masks_hide_are_refused(
 ) -> None:
     monkeypatch.setattr(encrypted_descent, "MOST_VALUES", 200)
     with pytest.raises(
-        PolicyRefused, match=r"falcon: \d+ residuals become ciphertexts, under masks that hide 200 well"
+        PolicyRefused, match=r"falcon: \d+ residuals would become ciphertexts; masks hide only 200 well"
     ):
         project.run(ENCRYPTED, *REPEATABLE)

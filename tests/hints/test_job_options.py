@@ -361,7 +361,7 @@ CASES = [
     Wrong(
         "label-dp",
         {"label_dp.regressor": "mlp", "label_dp.options": {"hidden_layer_sizes": "0"}},
-        says='must be one to four widths below 10000, such as "64,32"',
+        says='must be one to four widths below 10,000, such as "64,32"',
         mend={"label_dp.options": {"hidden_layer_sizes": "64,32"}},
     ),
     # --- dp-lr

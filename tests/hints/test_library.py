@@ -172,7 +172,7 @@ def test_a_label_whose_epsilon_is_out_of_range() -> None:
 
 
 def test_label_noise_without_a_delta() -> None:
-    with refused("set a delta above 0, or use staircase or laplace, which need none"):
+    with refused("set a delta above 0, or use staircase or laplace, which need no delta"):
         MechanismSettings("gaussian", GRID, 1.0)
     MechanismSettings("gaussian", GRID, 1.0, delta=1e-9)
     MechanismSettings("staircase", GRID, 1.0)
@@ -289,7 +289,7 @@ def test_a_sum_of_two_servers_that_is_too_large() -> None:
         asked = walr.step_1_open(names, min(2**bits, MAX_NORM_BOUND), SETTINGS)
         return replace(asked, max_rows_per_person=2**12, epsilon=epsilon, n_rows=rows)
 
-    with refused("lower frac_bits in [walr], or in [evaluate]; raise privacy.epsilon; or use fewer"):
+    with refused("lower frac_bits in [walr] or [evaluate]; raise privacy.epsilon; or use fewer"):
         two_servers.step_1_check(request(25))
     two_servers.step_1_check(request(bits=8))
     two_servers.step_1_check(request(25, epsilon=1.0))
@@ -300,11 +300,11 @@ def test_a_sum_of_two_servers_that_is_too_large() -> None:
 
 def test_rows_that_are_too_many_or_too_long_to_share() -> None:
     columns = 250
-    with refused('use fewer rows or columns, or another trust than "shared-rows" in [walr], or in [evaluate]'):
+    with refused('use fewer rows or columns, or a trust other than "shared-rows" in [walr] or [evaluate]'):
         Plan(MOST_NUMBERS // 256 + 1, columns, 2**16)
     Plan(MOST_NUMBERS // 256, columns, 2**16)
     Plan(MOST_NUMBERS // 256 + 1, columns - 1, 2**16)
-    with refused("lower frac_bits in [walr], or in [evaluate]") as told:
+    with refused("lower frac_bits in [walr] or [evaluate]") as told:
         Plan(100, 1000, MAX_NORM_BOUND)
     assert "fewer columns" not in told.text
     Plan(100, 1000, MAX_NORM_BOUND >> 8)

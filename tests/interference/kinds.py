@@ -49,7 +49,7 @@ BY_NAME = {
     "BlindedPoints.points": HIDDEN,
     "CommonRows.rows": DECLARED,  # own common rows, in a random order of shuffled places
     "KeyShare.public_value": RANDOM,
-    "Filters.filters": DECLARED,  # how alike keyed filters are
+    "Filters.filters": DECLARED,  # the likeness of keyed filters
     "Slots.positions": DECLARED,  # own rows' slots
     # taylor
     "NoisyGradient.values": RELEASED,  # without label DP the table declares it

@@ -362,7 +362,7 @@ def test_numbers_come_from_phe_at_their_finest_scale(insecure_test_key: PrivateK
 def test_numbers_of_another_key_or_none_do_not_come(insecure_test_key: PrivateKey) -> None:
     other = phe.PaillierPublicKey(insecure_test_key.public_key.n + 2)
     for numbers in ([], [phe.EncryptedNumber(other, 1, 0)]):
-        with pytest.raises(DataError, match="the encrypted numbers are none, or under another key"):
+        with pytest.raises(DataError, match="the list of encrypted numbers is empty, or one is under another key"):
             interop.vector_from_phe(numbers, insecure_test_key.public_key)
 
 

@@ -178,7 +178,7 @@ def test_label_bits_count_all_passive_columns(project: World) -> None:
     """6 columns at jitter 0.25: 3 log2(5) = 7 bits."""
     assert "at most 7 bits about its 128 labels, to all 6 passive columns" in said(project.check(), "labels")
     refused = levels(project.check("taylor.batch_rows=20"), "refuses")
-    assert any("the 6 columns of all passive parties could give away 7 bits" in text for text in refused)
+    assert any("the 6 columns of all passive parties could reveal 7 bits" in text for text in refused)
 
 
 @pytest.mark.parametrize(

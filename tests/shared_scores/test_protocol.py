@@ -268,5 +268,5 @@ def test_shares_at_some_and_weights_at_others_are_refused() -> None:
         def told(self, name: str) -> ModelTold:
             return super().told(name) if name == "hospital" else ModelTold.of_open_weights()
 
-    with pytest.raises(MalformedMessage, match="by some of the data parties alone"):
+    with pytest.raises(MalformedMessage, match="by only some of the data parties"):
         Mixed().run()

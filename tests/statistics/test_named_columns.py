@@ -150,7 +150,7 @@ def test_an_array_is_taken_in_the_models_order_if_it_has_as_many_columns(score):
 
 
 def test_columns_that_are_numbered_in_another_order_are_refused(score):
-    with pytest.raises(DataError, match=r"called 2, which is no text"):
+    with pytest.raises(DataError, match=r"called 2, whose name is not a text"):
         score(pd.DataFrame(FEATURES)[[2, 1, 0]])
 
 

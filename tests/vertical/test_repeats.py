@@ -64,7 +64,9 @@ def two_layouts(project: World) -> World:
 
 def refused_layout(project: World, session: str) -> str:
     """Return the words in which a third layout is refused, which other parties get in full."""
-    with pytest.raises(PolicyRefused, match=r"bank refuses .*: label bits: with other trainings on the same") as caught:
+    with pytest.raises(
+        PolicyRefused, match=r"bank refuses .*: label bits: with earlier trainings on the same"
+    ) as caught:
         seated(project, OTHER_BATCHES[1], session=session)
     over = error_codes.error_of(error_codes.status_of(caught.value), peer="bank")
     assert str(over) == str(caught.value)
@@ -123,7 +125,7 @@ def test_a_new_snapshot_of_the_labels_begins_no_count_again(two_layouts: World) 
     bits, said = layouts(two_layouts), refused_layout(two_layouts, "third")
     two_layouts.publish("bank")
     assert refused_layout(two_layouts, "fourth") == said
-    with pytest.raises(PolicyRefused, match="label bits: with other trainings on the same people before"):
+    with pytest.raises(PolicyRefused, match="label bits: with earlier trainings on the same people"):
         seated(two_layouts, session="first-again")
     for name in ("bank", *SHOPS):
         table = pyarrow.csv.read_csv(two_layouts.root / f"{name}.csv").sort_by("x0")[1:]

@@ -111,7 +111,7 @@ def test_the_digest_sees_every_weight() -> None:
 # --- step 2 -----------------------------------------------------------------------------------------
 
 WRONG: list[tuple[str, Any, str]] = [
-    ("protocol_version", "0", "this server speaks"),
+    ("protocol_version", "0", "this server supports"),
     ("request_id", "", "length"),
     ("request_id", "x" * 129, "length"),
     ("n_rows", 0, "range"),

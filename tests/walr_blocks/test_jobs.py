@@ -635,7 +635,7 @@ def test_where_a_passive_party_says_another_block_than_the_active_party_asks_for
         await run_passive(rows, salt=salt, server=server, channel=channel, **said)
 
     monkeypatch.setattr(several_parties, "run_passive", cheating)
-    with pytest.raises(BlindfitError, match=r"shop asks for another block than (bank|chain) has.*which of the two"):
+    with pytest.raises(BlindfitError, match=r"shop requests another block than (bank|chain) has.*which of the two"):
         house.run()
     assert house.spent() == 0
 

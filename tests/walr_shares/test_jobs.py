@@ -168,7 +168,7 @@ def test_a_shop_that_tells_anybody_of_other_rows_than_it_asks_for_gets_no_answer
 
     monkeypatch.setattr(dealt_masks, "ask_for_masks", ask)
     everyone = set(told) == {"dealer", *SERVERS}
-    wanted = "masks were dealt for other rows" if everyone else r"shop told other ones here .* which of the two lies"
+    wanted = "masks were dealt for other rows" if everyone else r"shop sent other numbers here .* which of the two lies"
     with pytest.raises(BlindfitError, match=wanted):
         house.run(job=JOB)
     assert house.charges() == [0, 0]

@@ -350,7 +350,7 @@ def test_an_answer_that_no_honest_server_gives_ends_the_job(
         house.run()
     (error,) = errors
     if wrong == "of another split":
-        assert "add up to what no labels give" in str(error)
+        assert "add up to a sum that no labels can have" in str(error)
     else:
         assert isinstance(error, MalformedMessage)
         assert error.culprit == "west"

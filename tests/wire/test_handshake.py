@@ -166,7 +166,7 @@ def test_a_hash_that_is_not_that_of_members_and_parameters(digest: bytes) -> Non
 def test_a_snapshot_that_is_no_id_of_one(snapshot: str) -> None:
     with pytest.raises(MalformedMessage) as caught:
         step_2_compare(hello("p0"), replace(hello("p1"), snapshot=snapshot), peer="p1", peer_role="measurement")
-    assert str(caught.value) == "p1 sent a malformed message: snapshot: is no id of a snapshot"
+    assert str(caught.value) == "p1 sent a malformed message: snapshot: is not an id of a snapshot"
 
 
 def test_equal_numbers_of_other_bytes_are_noticed() -> None:

@@ -1,4 +1,4 @@
-"""WALR with labels split between two measurement servers, which both do not know a label: the differences from `walr`.
+"""WALR with labels split between two measurement servers, neither of which knows a label: the differences from `walr`.
 
 Source: ours. X^T y is linear in y, and both servers see X.
 Model: the party with the labels splits each, y = y_1 + y_2 mod p with p = 2^61 - 1 and y_1 uniform; server k has y_k.
@@ -96,7 +96,7 @@ def step_2_check(request: AggregateOpen, *, consumer: str) -> None:
 
 
 TOO_LARGE = "the noisy sum could pass half of 2^61 - 1"
-LOWER_IT = "lower frac_bits in [walr], or in [evaluate]; raise privacy.epsilon; or use fewer rows"
+LOWER_IT = "lower frac_bits in [walr] or [evaluate]; raise privacy.epsilon; or use fewer rows"
 
 
 def fits(request: AggregateOpen) -> bool:

@@ -31,7 +31,7 @@ from blindfit.parties.files.written import write_file
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.snapshots.snapshot import Snapshot
 from blindfit.parties.store.answers import StoredLabels
-from blindfit.parties.store.database import Store, lost, path_of
+from blindfit.parties.store.database import Store, make_lost_error, path_of
 from blindfit.parties.store.losses import Loss, find_unexplained
 from blindfit.parties.store.receipts import acknowledge_losses
 from blindfit.parties.store.uploads import FailedUploads
@@ -72,7 +72,7 @@ def _render(
     if losses := store.reader().losses():
         yield _losses(losses)
     if unexplained := find_unexplained(store.path.parent, store.reader()):
-        error = lost(store.path, unexplained)
+        error = make_lost_error(store.path, unexplained)
         yield line(f"[bold red]{escape(error.message)}[/]: {escape(error.hint)}")
     if store.reader().rollbacks():
         yield line(

@@ -48,7 +48,7 @@ def publish(
         f"{dataset}: snapshot {row.number}, {quantity(row.rows, 'row')}, {_size(made.size_bytes)}; jobs read it from "
         "now on",
         *snapshots.cautions(made),
-        *snapshots.unknown(),
+        *snapshots.list_unknown(),
     ]
     if remove_older:
         for snapshot, size in snapshots.remove_older(dataset):
@@ -74,11 +74,11 @@ def describe(settings: PartySettings, base_dir: Path) -> Found:
             table.add_row(dataset, "-", "", "", "", "not published")
             continue
         octets = sum(snapshot.size_bytes for snapshot in snapshots.all_of(dataset))
-        since = CHANGED[snapshots.changed_since(current)]
+        since = CHANGED[snapshots.has_changed_since(current)]
         row = current.row
         found[-1] |= {"made": row.made, "rows": row.rows, "size_bytes": octets, "source": since}
         table.add_row(dataset, str(row.number), row.made[:16].replace("T", " "), f"{row.rows:,}", _size(octets), since)
-    return Found({"datasets": found}, (table, *(snapshots.unknown() if snapshots else ())))
+    return Found({"datasets": found}, (table, *(snapshots.list_unknown() if snapshots else ())))
 
 
 def _size(octets: int) -> str:

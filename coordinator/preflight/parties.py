@@ -92,7 +92,7 @@ class PartyHere:
         with contextlib.closing(store) if store else contextlib.nullcontext():
             found = Snapshots(self.settings, self.base_dir, store).current(self.dataset_name) if store else None
         if found is not None:
-            return found.scored_by(scale.record, scale.columns, scale.means())
+            return found.for_model(scale.record, scale.columns, scale.means())
         settings = self.dataset.model_copy(update={"label": None, "person": None, "quasi_identifiers": {}})
         origin = Origin(self.dataset_name, without_password(settings.url))
         check_kinds(scale.record, self.kinds(), origin)

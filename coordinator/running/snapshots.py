@@ -36,7 +36,7 @@ def find_changed(settings: PartySettings, base_dir: Path) -> Iterator[Snapshot]:
     snapshots = snapshots_of(settings, base_dir, store)
     for dataset in settings.datasets:
         current = snapshots.current(dataset)
-        if current is not None and snapshots.changed_since(current):
+        if current is not None and snapshots.has_changed_since(current):
             yield current
 
 

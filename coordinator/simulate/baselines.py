@@ -47,7 +47,7 @@ def _fit(cut: Cut, path: Path) -> tuple[Floats, float]:
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    source = open_source(_dataset(cut, path), path.parent, path.stem).filled()
+    source = open_source(_dataset(cut, path), path.parent, path.stem).with_means()
     rows = read_rows(source, labels=True, report=lambda *_: None)
     labels = np.asarray(rows.labels)
     with warnings.catch_warnings():

@@ -12,7 +12,7 @@ from blindfit.parties.data.source import Source
 
 
 class DuplicateSearch:
-    """Looks for ids that come twice, beside another pass over the rows. 24 bytes a row of memory."""
+    """Search for ids that occur twice, during another pass over the rows. It needs 24 bytes of memory for each row."""
 
     def __init__(self) -> None:
         self._keys = HashKeys.random()
@@ -46,5 +46,5 @@ def duplicate_error(source: Source, earlier: int, later: int) -> DataError:
         f"the id is that of {source.origin.locate(earlier)} again",
         row=later,
         column=source.settings.id,
-        hint="an id names one row, whatever white space is around it: remove one of them",
+        hint="remove one of the rows: an id names one row, and white space around an id does not count",
     )

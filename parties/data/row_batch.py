@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, repr=False, eq=False)
 class RowBatch:
-    """Consecutive rows. It holds none only where `missing = "drop"` left none of a batch.
+    """Consecutive rows. A batch is empty only if `missing = "drop"` removed all of its rows.
 
     Attributes:
         rows: int64 (n,), the 1-based data row of each.

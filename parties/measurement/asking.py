@@ -1,4 +1,4 @@
-"""How a consumer's session asks its measurement server."""
+"""Requests of an active party's session to its measurement server."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from blindfit.parties.sessions.session import Session
 
 
 def client_of(party: Party, session: Session[JobParameters], server: str) -> MeasurementCalls:
-    """Of a server of the session, with the job's deadlines."""
+    """Return a client of a server of the session, with the job's deadlines."""
     timeouts = session.job.timeouts
     return MeasurementCalls(
         party.identity,
@@ -25,9 +25,10 @@ def client_of(party: Party, session: Session[JobParameters], server: str) -> Mea
 
 
 def reporter(session: Session[JobParameters], step: str, n_rows: int, server: str) -> Callable[[int], None]:
-    """Take how many rows were sent since it was last called, or -1 when the request begins, also again after a cut.
+    """Return a function that takes the number of rows sent since its last call, or -1 when the request begins or begins
+    again.
 
-    Until the server has let the request in, nothing is sent and nothing is said to be.
+    Until the server has admitted the request, nothing is sent, and the function reports nothing as sent.
     """
     sent = 0
 

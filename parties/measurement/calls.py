@@ -368,7 +368,7 @@ def check_receipt_key(own: Identity, description: pb.DatasetDescription, *, serv
 
 
 def check_rows_scaled(rows_scaled: int, *, server: str) -> None:
-    """Raise MalformedMessage: the server reports that it shortened rows, and all rows were within the bound."""
+    """Raise MalformedMessage if the server declares that it shortened rows, since all rows were within the bound."""
     if rows_scaled:
-        reason = "reports that rows within the bound were too long"
+        reason = "declares that rows within the bound were too long"
         raise MalformedMessage(culprit=server, field="rows_scaled", reason=reason, step="NoisySum")

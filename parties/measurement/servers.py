@@ -1,4 +1,6 @@
-"""The measurement servers of a job: one that is trusted, or two that hold shares of the labels, asked at once."""
+"""The measurement servers of a job: one trusted server, or two servers with shares of the labels, asked at the same
+time.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, repr=False)
 class Server:
-    """One of them, and what it says of its dataset."""
+    """One measurement server, and its description of its dataset."""
 
     member: Member
     client: MeasurementCalls
@@ -49,13 +51,15 @@ class Server:
 
 @dataclass(frozen=True, repr=False)
 class Released:
-    """What came of asking.
+    """The answers of a release.
 
     Attributes:
-        servers: one, or two that hold shares.
-        aggregate: of all servers together.
-        requests, answers, budgets: of each.
-        promise: what the privacy section of a report says only in the way of this release.
+        servers: one server, or two that hold shares.
+        aggregate: answer of all servers together.
+        requests: request to each server.
+        answers: answer of each server.
+        budgets: budget of each server.
+        promise: part of a report's privacy section that only this way of trust adds.
     """
 
     servers: Sequence[Server]
@@ -67,12 +71,12 @@ class Released:
 
     @property
     def request(self) -> AggregateOpen:
-        """In all that the fit depends on, the others are the same."""
+        """Request to the first server. All servers get the same values of everything that the fit depends on."""
         return self.requests[0]
 
     @property
     def budget(self) -> measurement_pb2.BudgetDescription:
-        """That of which least is left."""
+        """Budget of the server that has the least epsilon left."""
         return min(self.budgets, key=lambda budget: budget.epsilon - budget.spent_epsilon)
 
     def privacy(self) -> dict[str, Any]:
@@ -99,8 +103,8 @@ class Released:
             **self.promise,
         }
 
-    def told(self) -> dict[str, Any]:
-        """Of what each server gave, for the party's own report; nothing where one is trusted."""
+    def by_server(self) -> dict[str, Any]:
+        """Return each server's part for the party's own report; nothing for one trusted server."""
         if len(self.servers) == 1:
             return {}
         each = zip(self.servers, self.requests, self.answers, self.budgets, strict=True)
@@ -123,7 +127,9 @@ class Released:
 
 
 def content_salt(party: Party, session: Session[Any]) -> bytes:
-    """Of the rows' hash. A server that reads the rows is told it; one that does not must not try rows out."""
+    """Return the salt of the rows' hash. A server that reads the rows gets it; a server that does not must not test
+    guesses.
+    """
     purpose = "salt of hidden rows" if session.job.hides_rows else "salt of sent rows"
     return party.secret.derive(purpose, bytes.fromhex(session.published.id))
 
@@ -131,14 +137,14 @@ def content_salt(party: Party, session: Session[Any]) -> bytes:
 async def release_sum(
     party: Party, session: Session[Any], rows: ConsumerRows, grid: Grid, blocks: Sequence[Block] = ()
 ) -> Released:
-    """Ask the session's measurement server, or both, for the noisy sum of these rows, and keeps the receipts.
+    """Ask the session's measurement server, or both, for the noisy sum of these rows, and keep the receipts.
 
     Args:
-        blocks: of passive parties, which send their rows themselves.
+        blocks: blocks of passive parties, which send their rows themselves.
 
     Raises:
-        MalformedMessage: a server says that rows within the bound were too long.
-        RangeError: the sum of shares might be read as another one.
+        MalformedMessage: a server declares that rows within the bound were too long.
+        RangeError: the sum of shares could wrap around to another value.
     """
     servers = await Servers.open(party, session, blocks)
     session.report("hash rows")
@@ -147,8 +153,10 @@ async def release_sum(
 
 
 class Servers:
-    """Args:
-    way: how far they are trusted.
+    """The measurement servers of one session.
+
+    Args:
+        way: way in which the servers are trusted.
     """
 
     def __init__(self, party: Party, session: Session[Any], servers: Sequence[Server], way: AtActiveParty) -> None:
@@ -158,7 +166,7 @@ class Servers:
 
     @classmethod
     async def open(cls, party: Party, session: Session[Any], blocks: Sequence[Block]) -> Servers:
-        """Raise TransportError, PolicyRefused: a server does not describe its dataset."""
+        """Open the servers. Raise TransportError or PolicyRefused if a server does not describe its dataset."""
 
         async def describe(member: Member) -> Server:
             client = asking.client_of(party, session, member.name)
@@ -173,10 +181,10 @@ class Servers:
         return cls(party, session, servers, await way_at_active_party(party, session, names, blocks))
 
     def requests(self, rows: ConsumerRows, grid: Grid) -> list[AggregateOpen]:
-        """Return one for each, the same in all but dataset, snapshot and receipt.
+        """Return a request for each server. The requests differ only in dataset, snapshot and receipt.
 
         Raises:
-            RangeError: the sum of shares might be read as another one.
+            RangeError: the sum of shares could wrap around to another value.
         """
         job, first = self._session.job, self.servers[0]
         privacy, most = job.required_privacy, min(s.description.max_rows_per_person for s in self.servers)
@@ -199,7 +207,7 @@ class Servers:
         return [self._way.open_request(request) for request in requests]
 
     async def release(self, rows: ConsumerRows, requests: Sequence[AggregateOpen]) -> Released:
-        """Of the errors, the first that is not about the connection."""
+        """Send the rows and return the answers. Of several errors, raise the first that is not about the connection."""
         await self._way.begin(rows, requests[0])
         asked = all_or_none(self._ask(*each, rows) for each in zip(self.servers, requests, strict=True))
         answers = await beside(asked, self._prove())
@@ -234,7 +242,7 @@ class Servers:
 
 
 async def beside(answers: Awaitable[T], proof: Awaitable[None]) -> T:
-    """Return the answers, once they are there; of a proof that fails before them, its error."""
+    """Return the answers when they are complete. If the proof fails before that, raise its error."""
     asked, proving = asyncio.ensure_future(answers), asyncio.ensure_future(proof)
     try:
         await asyncio.wait((asked, proving), return_when=asyncio.FIRST_COMPLETED)
@@ -248,7 +256,9 @@ async def beside(answers: Awaitable[T], proof: Awaitable[None]) -> T:
 
 
 async def all_or_none(work: Iterable[Awaitable[T]]) -> list[T]:
-    """All at once; the first failure ends the others. Of several, one that says more than that a peer has gone."""
+    """Await all at once; the first failure ends the others. Of several errors, raise one that names more than a lost
+    peer.
+    """
     tasks = [asyncio.ensure_future(each) for each in work]
     if errors := await failures_of(tasks):
         raise next((error for error in errors if not isinstance(error, TransportError)), errors[0])

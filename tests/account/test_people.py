@@ -132,7 +132,7 @@ def test_the_same_people_in_another_snapshot_are_added_once(tmp_path: Path) -> N
         world.publish("clinic")
     with world.store("clinic") as store:
         assert len(people.join(store.reader().people("people"))) == 301
-        assert people.unpack(store.reader().labelled_people("people", "label")).sum() == 301
+        assert people.unpack(store.reader().people_with_labels("people", "label")).sum() == 301
 
 
 def test_a_dataset_without_a_population_is_published_whoever_is_in_it_and_its_owner_is_told(tmp_path: Path) -> None:

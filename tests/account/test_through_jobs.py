@@ -304,12 +304,12 @@ def test_check_says_of_a_full_account_what_run_does(tmp_path: Path) -> None:
     assert "finished before with the same draws, and adds nothing" in " ".join(checked.stdout.split())
     world.run()
     assert world.blindfit("check", "job.toml", "--set", "falcon.l2=0.02").returncode != 0
-    with pytest.raises(PolicyRefused, match="with trainings before"):
+    with pytest.raises(PolicyRefused, match="with earlier trainings"):
         world.run("falcon.l2=0.02")
     world.publish("bank")
     checked = world.blindfit("check", "job.toml")
     assert checked.returncode != 0
-    with pytest.raises(PolicyRefused, match="with trainings before"):
+    with pytest.raises(PolicyRefused, match="with earlier trainings"):
         world.run()
 
 

@@ -120,7 +120,7 @@ async def test_a_part_of_the_digest_is_not_the_digest(asking: Asking) -> None:
 async def test_a_name_that_was_cancelled_comes_with_no_other_job(asking: Asking) -> None:
     digest = await asking.propose("monday", epsilon=0.5)
     await asking.node.sessions.cancel("monday")
-    with pytest.raises(PolicyRefused, match="there was one of this name"):
+    with pytest.raises(PolicyRefused, match="there was a session of this name"):
         await asking.propose("monday", epsilon=2.0)
     with pytest.raises(ConfigError, match="monday is not a job that waits here"):
         asking.decide("monday", digest)

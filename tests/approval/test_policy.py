@@ -45,7 +45,9 @@ async def test_an_operator_who_is_asked_decides_about_flags(authority: Path, tmp
 
 async def test_a_party_without_a_ledger_has_signed_no_receipt(authority: Path, tmp_path: Path) -> None:
     async with up(authority, tmp_path, "keys") as node:
-        with pytest.raises(PolicyRefused, match="keys refuses the job: receipt: it keeps no ledger, and gave none"):
+        with pytest.raises(
+            PolicyRefused, match="keys refuses the job: receipt: this party keeps no ledger, and gave no receipt"
+        ):
             await answer(node, "monday", TaylorJob(), SignedReceipt(statement=b"{}", signature=bytes(64)))
 
 
@@ -87,7 +89,7 @@ async def test_a_proposed_address_that_is_none_is_refused(authority: Path, tmp_p
 async def test_a_party_without_a_dataset_has_published_none(authority: Path, tmp_path: Path) -> None:
     async with up(authority, tmp_path, "keys") as node:
         await answer(node, "monday", TaylorJob())
-        with pytest.raises(LocalProtocolError, match="a party without a dataset reads none"):
+        with pytest.raises(LocalProtocolError, match="a party without a dataset reads no snapshot"):
             assert node.sessions.get("monday").published
 
 

@@ -103,5 +103,5 @@ def test_trainings_that_differ_by_a_gradient_are_counted_together(
     nodes = World(bank_and_shops_in_shares(tmp_path, rows=160).root)
     fixed = ("split.test_fraction=0", "falcon.validation_fraction=0")
     nodes.run(*fixed, *first)
-    with pytest.raises(PolicyRefused, match="with trainings before"):
+    with pytest.raises(PolicyRefused, match="with earlier trainings"):
         nodes.run(*fixed, *second)

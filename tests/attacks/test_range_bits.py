@@ -100,7 +100,7 @@ def test_with_the_rule_every_answer_is_counted_until_there_is_none(
         for place in range(1, ASKED + 1):
             answers.append(attack.equal(project, place, f"falcon.l2={place / 1000}", f'name="job-{place}"'))
 
-    with pytest.raises(PolicyRefused, match="with trainings before") as refused:
+    with pytest.raises(PolicyRefused, match="with earlier trainings") as refused:
         ask()
     assert refused.value.party == "bank"
     assert 0 < len(answers) <= sum(label_bits(project)) <= 0.25 * ROWS

@@ -82,7 +82,7 @@ def test_what_else_answers_there_is_not_the_party(tmp_path: Path) -> None:
     other = tmp_path / "other.toml"
     other.write_text(file.read_text().replace("identities/notary", "identities/archive"))
     with parties_up(file):
-        assert all("what answers there is notary" in error_line(done) for done in check(other))
+        assert all("the party that answers there is notary" in error_line(done) for done in check(other))
 
 
 def test_a_party_that_does_not_know_itself_is_told_how(tmp_path: Path) -> None:

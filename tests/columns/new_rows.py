@@ -62,7 +62,7 @@ class NewRows:
         published(self.snapshots, "new", skip_unreadable=True)
         self.seat.check(job, me)
         scale = self.part.standardiser
-        return self.snapshots.published("new").scored_by(scale.record, scale.columns, scale.means())
+        return self.snapshots.require_current("new").for_model(scale.record, scale.columns, scale.means())
 
     def read(self) -> PartyRows:
         return read_rows(self.source(), labels=False, report=lambda *_: None)

@@ -134,7 +134,7 @@ def test_a_missing_value_is_what_it_was_in_training(tmp_path: Path, missing: str
 def test_a_snapshot_without_the_texts_of_a_category_is_published_again(new: Make) -> None:
     rows = new(REGION, "id,region\na,north\nb,west\n", dataset={"categories": ["region"]})
     rows.source()
-    file = rows.snapshots.published("new").directory / FILE
+    file = rows.snapshots.require_current("new").directory / FILE
     with pa.ipc.open_file(file) as kept:
         table = kept.read_all()
     file.chmod(0o600)
@@ -210,10 +210,10 @@ def test_a_column_that_cannot_be_read_is_refused_to_whoever_needs_it(new: Make) 
     """A training needs all of a dataset's columns: none is left out in silence. Its owner is told which, and why."""
     rows = new(AGE, "id,age,note\na,30,5\nb,40,s3cret\n")
     assert rows.numbers() == [[30], [40]]
-    said = list(rows.snapshots.cautions(rows.snapshots.published("new")))
+    said = list(rows.snapshots.cautions(rows.snapshots.require_current("new")))
     problem = f"new: {rows.root / 'rows.csv'}, row 2 (line 3), column note: not a number"
     assert said == [f"a job that needs the column note is refused: {problem}"]
-    snapshot = rows.snapshots.published("new")
+    snapshot = rows.snapshots.require_current("new")
     with pytest.raises(DataError, match="column note: not a number") as refused:
         snapshot.source()
     assert refused.value.hint == "correct it, and publish the dataset again: snapshot 1 has no column note"
@@ -225,7 +225,7 @@ def test_a_column_that_cannot_be_read_is_refused_to_whoever_needs_it(new: Make) 
     (rows.root / "rows.csv").write_text("id,age,note\na,30,5\nb,40,6\n")
     rows.snapshots.publish("new")
     assert new(note).numbers() == [[5], [6]]
-    assert rows.snapshots.published("new").source().feature_names == ("age", "note")
+    assert rows.snapshots.require_current("new").source().feature_names == ("age", "note")
 
 
 def test_a_snapshot_has_all_columns_unless_its_owner_skips_what_cannot_be_read(new: Make) -> None:
@@ -258,7 +258,7 @@ def test_only_rows_that_lack_what_the_model_needs_are_dropped_and_their_places_a
     assert read.take(np.array([2, -1, 0])).in_snapshot.tolist() == [3, -1, 0]
     other = new(part_of(TableColumn("visits")), dataset={"missing": "drop"}).read()
     assert (other.ids.to_pylist(), other.in_snapshot.tolist()) == (["b", "c", "d"], [1, 2, 3])
-    assert rows.snapshots.published("new").row.rows == 4
+    assert rows.snapshots.require_current("new").row.rows == 4
 
 
 def test_rows_that_are_dropped_are_counted_for_their_owner(new: Make) -> None:
@@ -327,7 +327,7 @@ def test_levels_that_training_did_not_meet_are_counted_for_the_columns_owner(new
         tell_of_unseen(rows.source())
     (line,) = [line for line in logged if line["log_level"] == "warning"]
     assert line == {
-        "event": "column region: rows that have a level that training did not meet: 3; such levels: 2 (1 of them "
+        "event": "column region: rows with a level that training did not have: 3; such levels: 2 (1 of them "
         "differ from a known level only in spelling); they are scored as 0 in each of its columns",
         "log_level": "warning",
         "dataset": "new",

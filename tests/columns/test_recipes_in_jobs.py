@@ -217,7 +217,7 @@ def test_numbers_of_rows_are_no_part_of_a_promise_about_rows(
         (error,) = begin(case, authority, tmp_path).errors
     assert "cannot take part" in error
     said = " ".join(map(str, logged))
-    assert f"datasets.rows.derive.bad: {numbers} that are found in the rows would tell of them" in said
+    assert f"datasets.rows.derive.bad: {numbers} from the rows would reveal something of them" in said
     assert f'datasets.rows.derive.bad = {{ by = "{recipe["by"]}", of = "income", {hint} }}' in said
 
 

@@ -82,9 +82,9 @@ def test_a_logarithm_is_declared_by_the_dataset_of_new_rows(new: Make) -> None:
     with refused('set {} = { by = "{}", of = {} }') as told:
         rows.source()
     assert 'set datasets.new.derive.income_log = { by = "log1p", of = "income" }' in told.text
-    assert "column income: the model takes its log1p, and the dataset does not declare this recipe" in told.text
+    assert "column income: the model computes its log1p, and the dataset does not declare this recipe" in told.text
     here = PartyHere("bank", "new", rows.party.settings, rows.root / "bank.toml")
-    with pytest.raises(DataError, match="the model takes its log1p"):
+    with pytest.raises(DataError, match="the model computes its log1p"):
         here.read_scaled(rows.part.standardiser)
     led_past(told, lambda: new(LOGS, text, derive=LOG).source())
     assert new(LOGS, text, derive=LOG).numbers() == [[25, math.log1p(2)]]
@@ -125,7 +125,7 @@ def test_no_row_with_the_reference_level_is_told_to_the_owner(new: Make) -> None
     assert list(rows.snapshots.publish("new").remarks) == ["column region: no row has its reference level"]
     rows = new(part, "id,age,region\na,2,x\nb,3,z\n", categories=["region"], reference_levels={"region": "z"})
     assert list(rows.snapshots.publish("new").remarks) == []
-    record = rows.snapshots.published("new").source().record
+    record = rows.snapshots.require_current("new").source().record
     assert record.by_name["region"] == TableColumn("region", "category", ("x",), (), base="z")
 
 

@@ -164,7 +164,7 @@ def cut_sheet(path: Path) -> None:
         (another_zip, "this is not an Excel workbook, or it is damaged"),
         (cut_sheet, "this is not an Excel workbook, or it is damaged"),
         (lambda path: write(path), "the sheet is empty"),
-        (lambda path: write(path, ("id", "x")), "there are no rows"),
+        (lambda path: write(path, ("id", "x")), "the table has no rows"),
         (lambda path: write(path, ("id", "x", "x"), ("a", 1, 2)), "two columns are called x"),
         (lambda path: write(path, ("id", "z"), ("a", 1)), "there is no column x"),
         (lambda path: write(path, ("id", "x"), ("a", 1), more=("b",)), "it has 2 sheets (end `datasets.rows.url` with"),

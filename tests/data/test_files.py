@@ -58,8 +58,8 @@ def test_empty_csv(tmp_path, text):
 
 
 def test_header_only(tmp_path):
-    csv_refused(tmp_path, "id,x\n", ": there are no rows", "at least one row")
-    csv_refused(tmp_path, "id,x", ": there are no rows", "at least one row")
+    csv_refused(tmp_path, "id,x\n", ": the table has no rows", "at least one row")
+    csv_refused(tmp_path, "id,x", ": the table has no rows", "at least one row")
     csv_refused(
         tmp_path, "id,a,,b\nx,1,0,2\n", ": column 3 has no name", "give it a name in the table", features="rest"
     )
@@ -213,7 +213,7 @@ def parquet_refused(tmp_path, columns, message, hint="", **settings):
 
 
 def test_empty_and_damaged_parquet(tmp_path):
-    parquet_refused(tmp_path, {"id": pa.array([], pa.string())}, ": there are no rows", "at least one")
+    parquet_refused(tmp_path, {"id": pa.array([], pa.string())}, ": the table has no rows", "at least one")
     path = write_text(tmp_path, "", "rows.parquet")
     refused("visits: DIR/rows.parquet: the file is empty", "", tmp_path, "rows.parquet")
     message = "visits: DIR/rows.parquet: this is not a parquet file, or it is damaged"
@@ -296,7 +296,7 @@ def test_parts_of_a_parquet_file_are_its_rows_with_their_numbers(tmp_path):
         assert [name for batch in batches for name in batch.ids.to_pylist()] == [f"row {row}" for row in rows]
         assert [x for batch in batches for x in batch.features[:, 0]] == list(rows)
         assert all(len(batch) == 4 for batch in batches[:-1])
-    with pytest.raises(DataError, match="there are no rows"):
+    with pytest.raises(DataError, match="the table has no rows"):
         list(source.part(40, 44).batches())
 
 

@@ -95,7 +95,7 @@ def test_each_table_is_a_recipe() -> None:
         ({"by": "bins", "of": "age", "edges": [1e101]}, "edges"),
         ({"by": "spline", "of": "age", "knots": 2}, "knots"),
         ({"by": "spline", "of": "age", "knots": 21}, "knots"),
-        ({"by": "spline", "of": "age", "knots": [1, 2]}, "knots must be a number from 3 to 20, or a list of so many"),
+        ({"by": "spline", "of": "age", "knots": [1, 2]}, "knots must be a number from 3 to 20, or a list of as many"),
         ({"by": "spline", "of": "age", "knots": [1, 3, 2]}, "knots must be in ascending order"),
         ({"by": "spline", "of": "age", "knots": [-1e100, 1, 2]}, "not too near to each other"),
         ({"by": "log1p", "of": "region"}, "derive.new.of: region is one of categories"),

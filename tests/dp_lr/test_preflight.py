@@ -93,7 +93,7 @@ def test_a_spent_budget_is_told(clinic: Clinic) -> None:
             {},
             "478 rows are fewer than the least",
         ),
-        ({"policy": {"systems": ["walr"]}}, {}, "dp-lr is not one that it takes part in"),
+        ({"policy": {"systems": ["walr"]}}, {}, "dp-lr is not a system in which it takes part"),
         ({}, {"privacy": {"epsilon": 5.5}}, "5.5 is more than its max_epsilon = 5"),
         ({}, {"dp_lr": {"public_dataset": "attic"}}, "clinic has no dataset named attic"),
         ({}, {"dp_lr": {"init": "none.json"}}, "none.json cannot be read: No such file"),

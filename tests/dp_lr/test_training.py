@@ -340,7 +340,7 @@ def test_levels_are_declared_also_where_a_snapshot_was_made(clinic: Clinic) -> N
     wards = [f"{line},{('north', 'south')[i % 2]}" for i, line in enumerate(lines)]
     path.write_text("\n".join([f"{header},ward", *wards]) + "\n")
     clinic.set("datasets.patients.categories", ["ward"])
-    with pytest.raises(ConfigError, match=r"datasets\.patients\.categories: levels that are found in the rows"):
+    with pytest.raises(ConfigError, match=r"datasets\.patients\.categories: levels from the rows"):
         clinic.train(dp_lr={})
     assert entries(clinic) == []
     clinic.set("datasets.patients.categories", {"ward": ["north"]})

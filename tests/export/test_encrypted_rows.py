@@ -196,7 +196,7 @@ LIES: list[tuple[Callable[[Trained], Change], str, str]] = [
     (opened_under(rerandomised), "servers", "not the statement of a WALR release"),
     (of_another_key, "noisy sum", "is not the fingerprint of the public key"),
     (opened_under(without_proof), "noisy sum", "nothing proves that r^n hides under it"),
-    (opened_under(spare_bytes), "servers", "a root of an encrypted sum has bytes to spare"),
+    (opened_under(spare_bytes), "servers", "a root of an encrypted sum has more bytes than it needs"),
     (opened_under(with_hs), "noisy sum", "it is not what the ciphertexts of whole hold"),
     (opened_under(huge_key), "noisy sum", "is not the fingerprint of the public key"),
     (two_servers, "servers", '"encrypted-rows" is of 1, and the file has 2'),

@@ -451,7 +451,7 @@ def test_counts_that_no_ledger_has(liars: Liars, which: str) -> None:
     """Each is refused before anything is composed, so no number costs an auditor time or memory."""
     with mock.patch.object(server_checks, "spent_epsilon", side_effect=AssertionError("it is composed")):
         failed = liars.failed(Lie(newest=IMPOSSIBLE[which]).told(liars))
-    expected = {COUNTED: SAMPLES} if "runs of samples" in which else {NEWEST: "is no receipt, though signed as one"}
+    expected = {COUNTED: SAMPLES} if "runs of samples" in which else {NEWEST: "is not a receipt, though signed as one"}
     expected = {COUNTED: TOO_MANY_SAMPLES} if "more samples" in which or "billion" in which else expected
     assert all(why in failed.get(name, "") for name, why in expected.items()), failed
 

@@ -298,7 +298,7 @@ def test_levels_are_declared_by_whoever_promises_something_about_rows(project: W
     rows = len(project.table("shop-a")["id"])
     project.columns("shop-a", ward=[("north", "south")[i % 2] for i in range(rows)])
     project.set("datasets.rows.categories", ["ward"], "shop-a")
-    with pytest.raises(ConfigError, match=r"datasets\.rows\.categories: levels that are found in the rows"):
+    with pytest.raises(ConfigError, match=r"datasets\.rows\.categories: levels from the rows"):
         check_dataset_of(project, "shop-a", *PRIVATE)
     project.set("datasets.rows.categories", {"ward": ["north"]}, "shop-a")
     check_dataset_of(project, "shop-a", *PRIVATE)
@@ -306,7 +306,7 @@ def test_levels_are_declared_by_whoever_promises_something_about_rows(project: W
 
 def test_a_column_without_bounds_is_refused(project: World) -> None:
     bounds = 'falcon.feature_bounds=["x0:-4:4", "x1:-4:4"]'
-    with pytest.raises(ConfigError, match=r"falcon\.feature_bounds: x2 has none"):
+    with pytest.raises(ConfigError, match=r"falcon\.feature_bounds: x2 has no bounds"):
         check_dataset_of(project, "shop-a", *PRIVATE, bounds)
     with pytest.raises(CannotTakePart):
         project.run(*PRIVATE, bounds)

@@ -126,7 +126,7 @@ def test_trainings_on_the_same_labels_add_up_until_no_more_is_opened(trained: Be
     project = trained.copied(tmp_path)
     project.run("falcon.learning_rate=0.6")
     for snapshot in (1, 2):
-        with capture_logs() as logged, pytest.raises(PolicyRefused, match="with trainings before") as refused:
+        with capture_logs() as logged, pytest.raises(PolicyRefused, match="with earlier trainings") as refused:
             project.run("falcon.learning_rate=0.4")
         assert refused.value.field == "weight bits"
         (said,) = (entry for entry in logged if entry["event"] == "label bits")  # only the bank knows how many
@@ -147,7 +147,7 @@ def test_new_people_make_room_for_one_more_training(trained: Begun, tmp_path: Pa
     project.run("falcon.learning_rate=0.4")
     more = 3 * 8  # with more rows a weight has one more bit
     assert sum(label_bits(project)) == pytest.approx(2 * WEIGHTS + more + 3 * END)
-    with pytest.raises(PolicyRefused, match="with trainings before"):
+    with pytest.raises(PolicyRefused, match="with earlier trainings"):
         project.run("falcon.learning_rate=0.5")
 
 
@@ -156,7 +156,7 @@ def test_a_share_of_the_account_is_never_less_than_one_training(quick: World, sh
     quick.set("policy.account_shares", {"shop-a": share, "shop-b": 1.0}, "bank")
     for number in range(trainings):
         quick.run(f"falcon.learning_rate=0.{number + 4}")
-    with pytest.raises(PolicyRefused, match="with trainings before"):
+    with pytest.raises(PolicyRefused, match="with earlier trainings"):
         quick.run("falcon.learning_rate=0.8")
     assert sum(label_bits(quick)) == pytest.approx(trainings * (WEIGHTS + END))
 
@@ -166,7 +166,7 @@ def test_entries_older_than_the_period_no_longer_count(trained: Begun, tmp_path:
     project.run("falcon.learning_rate=0.6")
     with project.store("bank") as store:
         store._db.execute("UPDATE disclosures SET made = '2020-01-01T00:00:00+00:00'")
-    with pytest.raises(PolicyRefused, match="with trainings before"):
+    with pytest.raises(PolicyRefused, match="with earlier trainings"):
         project.run("falcon.learning_rate=0.4")
     project.set("policy.account_period_days", 365, "bank")
     project.run("falcon.learning_rate=0.4")
@@ -255,13 +255,13 @@ def test_columns_that_have_too_many_bits_for_the_rows_are_refused(tmp_path: Path
         ("falcon.decay=1000", "decay"),
         ('falcon.schedule="exponential"\nfalcon.decay=50', "decay: the last epoch's rate is .* of the first one's"),
         ('align={method="linkage", fields=["name"]}', "a falcon job aligns by ids"),
-        ("falcon.momentum=0.5", "momentum does nothing beside the other options"),
+        ("falcon.momentum=0.5", "momentum does nothing with the other options"),
         ("falcon.patience=0", "validation_fraction: with patience = 0"),
-        ("falcon.validation_fraction=0\nfalcon.patience=2", "patience does nothing beside the other options"),
+        ("falcon.validation_fraction=0\nfalcon.patience=2", "patience does nothing with the other options"),
         ("falcon.threshold=1", "threshold"),
-        ("falcon.model=linear\nfalcon.threshold=0.4", "threshold does nothing beside the other options"),
-        ("falcon.model=linear\nfalcon.waves=medium", "waves does nothing beside the other options"),
-        ("falcon.model=linear\nfalcon.class_weights=balanced", "class_weights does nothing beside the other options"),
+        ("falcon.model=linear\nfalcon.threshold=0.4", "threshold does nothing with the other options"),
+        ("falcon.model=linear\nfalcon.waves=medium", "waves does nothing with the other options"),
+        ("falcon.model=linear\nfalcon.class_weights=balanced", "class_weights does nothing with the other options"),
         ("falcon.sampling=random", "sampling"),
         ("falcon.batch_rows=1", "batch_rows"),
         ("falcon.backend=shared", "backend"),
@@ -341,7 +341,7 @@ def test_where_a_training_ends_is_counted_before_it_is_told(lost: Begun, tmp_pat
 def test_a_share_that_a_lost_training_has_used_lets_it_go_on_and_no_other(lost: Begun, tmp_path: Path) -> None:
     project = lost.copied(tmp_path)
     project.set("policy.account_shares", {"shop-a": 0.001, "shop-b": 0.001}, "bank")
-    with pytest.raises(PolicyRefused, match="with trainings before"):
+    with pytest.raises(PolicyRefused, match="with earlier trainings"):
         project.run("falcon.learning_rate=0.4")
     project.run(f'falcon.resume="{lost.session}"')
     assert max(label_bits(project)) == pytest.approx(WEIGHTS)

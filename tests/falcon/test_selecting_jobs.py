@@ -154,7 +154,7 @@ def test_a_grid_that_fits_only_before_other_trainings_is_refused_before_the_firs
         account = Account.of(world.settings("bank"), "rows")
         entry = account.entry("labels", account.label, ["another-shop"], "weights", "earlier", 100.0)
         transaction.add_disclosure(entry)
-    with pytest.raises(PolicyRefused, match="with trainings before on the same people"):
+    with pytest.raises(PolicyRefused, match="with earlier trainings on the same people"):
         world.run("falcon.epochs=2")
     assert label_bits(world) == [100.0]
 
@@ -206,7 +206,7 @@ def test_rows_that_hold_too_little_for_a_grid_refuse_it_before_the_first_fold(
 
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "one point": ({"select": {"grid": {"l2": [1.0]}}}, "it has one point, so there is nothing to choose"),
-    "twice": ({"select": {"grid": {"l2": [1.0, 1]}}}, "a value is there twice"),
+    "twice": ({"select": {"grid": {"l2": [1.0, 1]}}}, "a value occurs twice"),
     "many": ({"select": {"grid": {"l2": list(range(20)), "epochs": list(range(1, 20))}}}, "380 points, more than 100"),
     "folds": ({"select": {"folds": 4, "grid": {"l2": [1, 2]}}}, "select.folds: must be 3, 5 or 10"),
     "unknown": ({"select": {"grid": {"momentums": [1, 2]}}}, "select.grid.momentums is not an option"),

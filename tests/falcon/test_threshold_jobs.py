@@ -117,7 +117,7 @@ def test_weights_may_stay_shared_and_be_tested_there(project: World, small_keys:
 @pytest.mark.parametrize(
     ("overrides", "said"),
     [
-        (['falcon.security="malicious"'], r"nothing checks what parties do to ciphertexts.*semi-honest"),
+        (['falcon.security="malicious"'], r"nothing checks the work on ciphertexts.*semi-honest"),
         (["falcon.model=linear", "falcon.schedule=constant"], r'model: "linear" takes backend = "shares"'),
         (["falcon.optimiser=momentum"], r'optimiser: "momentum" takes backend = "shares"'),
         (["falcon.l1=0.1"], r'l1: "0\.1" takes backend = "shares"'),
@@ -140,7 +140,7 @@ def test_what_encrypted_weights_do_not_do_is_refused(project: World, overrides: 
 
 
 def test_a_key_of_a_size_does_nothing_where_all_is_in_shares(project: World) -> None:
-    with pytest.raises(BlindfitError, match="key_bits does nothing beside the other options, remove it"):
+    with pytest.raises(BlindfitError, match="key_bits does nothing with the other options, remove it"):
         load_job(project.root / "job.toml", ["falcon.key_bits=3072"])
     job = load_job(project.root / "job.toml", ["falcon.key_bits=3072", ENCRYPTED]).parameters
     assert isinstance(job, FalconJob)

@@ -185,7 +185,7 @@ def test_a_second_start_of_a_party(tmp_path: Path) -> None:
     first, second = DataDirLock(tmp_path, "bank"), DataDirLock(tmp_path, "shop")
     first.take()
     with refused(
-        "start each party once, with a data_dir of its own; for parties that are up use `blindfit submit JOB.TOML`"
+        "start each party once, with a data_dir of its own; for parties that are running use `blindfit submit JOB.TOML`"
     ):
         second.take()
     own = DataDirLock(tmp_path / "own", "shop")

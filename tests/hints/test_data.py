@@ -539,7 +539,7 @@ class LockNotAvailable(Exception):
 
 def test_a_table_that_somebody_else_has_locked() -> None:
     origin = Origin("rows", "table visits of postgresql://db")
-    with refused("somebody else has locked the table, for more than {} s: pg_locks says who; try again after that"):
+    with refused("another session has locked the table for more than {} s: find it in pg_locks, and try again later"):
         with answering(origin):
             raise DBAPIError("", {}, LockNotAvailable())
     with answering(origin):

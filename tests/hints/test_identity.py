@@ -95,7 +95,9 @@ def test_a_revocation_list(folder: Path) -> None:
     files.revoked.write_bytes(good)
     short_crl(folder, datetime.now(UTC) - timedelta(days=1))
     shutil.copy(folder / "crl.pem", files.revoked)
-    with refused("`blindfit certs crl DIR`, run by the authority's operator, makes a new one") as told:
+    with refused(
+        "ask the authority's operator to run `blindfit certs crl DIR`, and copy the new list over this file"
+    ) as told:
         load(files)
     certs(folder, told)
     shutil.copy(folder / "crl.pem", files.revoked)
@@ -231,7 +233,7 @@ def test_secrets_that_were_kept_before_there_was_a_passphrase(tmp_path: Path) ->
     unconnected(load_party(tmp_path / "bank.toml"), tmp_path).secret.derive("a use", b"")
     assert secret is not None
     with_passphrase(project, "words")
-    with refused("`blindfit lock PARTY.TOML` locks what was kept before there was one") as told:
+    with refused("run `blindfit lock PARTY.TOML`, which locks the files from before there was a passphrase") as told:
         unconnected(load_party(tmp_path / "bank.toml"), tmp_path).secret.derive("a use", b"")
     assert told.commands[0] == ["lock", "PARTY.TOML"]
     assert blindfit(tmp_path, "lock", "bank.toml").returncode == 0

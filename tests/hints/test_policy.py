@@ -122,7 +122,7 @@ async def test_what_the_job_says_of_a_party(authority: Path, tmp_path: Path) -> 
             await propose(node, "s3", {name: member for name, member in RIGHT.items() if name != "keys"})
         with refused("correct [parties] in the job"):
             await propose(node, "s4", RIGHT, address="nowhere")
-        with refused("its name is not of 1 to 64 letters, digits, _, . and -"):
+        with refused("its name does not consist of 1 to 64 letters, digits, _, . and -"):
             await propose(node, "not a name", RIGHT)
         assert await propose(node, "s5", RIGHT) == "ACCEPTED"
 

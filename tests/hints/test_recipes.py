@@ -64,7 +64,7 @@ CASES = [
     Wrong(
         "passive",
         {NEW: {"by": "spline", "of": "age", "knots": [1, 2]}},
-        says="knots must be a number from 3 to {}, or a list of so many numbers",
+        says="knots must be a number from 3 to {}, or a list of as many numbers",
         mend={f"{NEW}.knots": [1, 2, 3]},
     ),
     Wrong(

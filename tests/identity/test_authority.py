@@ -99,7 +99,7 @@ def test_a_bad_host_is_refused_and_leaves_nothing(folder: Path, host: str) -> No
 
 @pytest.mark.parametrize("days", [0, -1, 36501])
 def test_a_bad_lifetime_is_refused(folder: Path, days: int) -> None:
-    with pytest.raises(ConfigError, match=f"^{days} days is no lifetime: choose 1 to 36500$"):
+    with pytest.raises(ConfigError, match=f"^{days} days is not a valid lifetime: choose 1 to 36500$"):
         issue(folder, "alice", days=days)
 
 
@@ -122,7 +122,7 @@ def test_what_is_refused_when_issuing_changes_nothing(folder: Path, party: str, 
 def test_a_revocation_whose_list_would_be_refused_changes_nothing(folder: Path) -> None:
     issue(folder, "alice")
     before = contents(folder)
-    with pytest.raises(ConfigError, match="0 days is no lifetime"):
+    with pytest.raises(ConfigError, match="0 days is not a valid lifetime"):
         revoke(folder, "alice", days=0)
     assert contents(folder) == before
 

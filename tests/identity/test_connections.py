@@ -246,7 +246,7 @@ async def test_another_partys_server_even_if_its_certificate_lists_the_name_as_a
     folder: Path, bob: Identity
 ) -> None:
     async with serving(load(issue(folder, "carol", ["alice"]))) as (address, health):
-        assert await refusal(bob, "alice", address) == "what answers there is carol"
+        assert await refusal(bob, "alice", address) == "the party that answers there is carol"
     assert health.callers == []
 
 
@@ -440,14 +440,14 @@ def test_a_hang_up_in_the_handshake(bob: Identity) -> None:
 
 def test_a_server_without_tls(bob: Identity) -> None:
     with listening(lambda connection: connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")) as address:
-        assert unauthenticated(bob, address) == "what answers there does not speak TLS"
+        assert unauthenticated(bob, address) == "the process that answers there does not speak TLS"
 
 
 async def test_a_grpc_server_without_tls(bob: Identity) -> None:
     server = grpc.aio.server()
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
-    with pytest.raises(PeerUnauthenticated, match=r"what answers there does not speak TLS$"):
+    with pytest.raises(PeerUnauthenticated, match=r"the process that answers there does not speak TLS$"):
         await call(bob, "alice", f"127.0.0.1:{port}")
     await server.stop(None)
 
@@ -477,7 +477,9 @@ def test_a_reset_after_the_handshake_is_a_refusal(
         tls.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
     with listening(tls_answer(alice, ["h2"], reset, minimum_version=ssl.TLSVersion.TLSv1_3)) as address:
-        assert unauthenticated(bob, address).startswith("it refused our certificate: it hung up after the handshake")
+        assert unauthenticated(bob, address).startswith(
+            "it refused our certificate: it closed the connection after the handshake"
+        )
 
 
 def test_no_time_is_left(bob: Identity) -> None:
@@ -487,7 +489,7 @@ def test_no_time_is_left(bob: Identity) -> None:
 
 def test_a_tls_server_that_is_not_grpc(alice: Identity, bob: Identity) -> None:
     with listening(tls_answer(alice, [])) as address:
-        assert unreachable(bob, address) == "what answers there is not a gRPC server"
+        assert unreachable(bob, address) == "the process that answers there is not a gRPC server"
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])

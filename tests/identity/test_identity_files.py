@@ -191,7 +191,7 @@ def test_an_expired_revocation_list(folder: Path, files: PartyFiles) -> None:
     stale = dataclasses.replace(files, revoked=folder / "crl.pem")
     with pytest.raises(ConfigError, match=rf"^{folder}/crl\.pem expired on 20\d\d-\d\d-\d\d( \(|$)") as caught:
         load(stale)
-    assert caught.value.hint.startswith("`blindfit certs crl DIR`")
+    assert caught.value.hint.startswith("ask the authority's operator to run `blindfit certs crl DIR`")
     renew_crl(folder)
     load(stale)
 
@@ -237,7 +237,7 @@ def test_the_list_beside_the_certificate_acts(folder: Path, unnamed: PartyFiles)
     with capture_logs() as logs:
         load(unnamed).revoked.report("alice")
     (line,) = logs
-    assert (line["event"], line["file"], line["revoked"]) == ("a revocation list acts", str(crl_of(unnamed)), 1)
+    assert (line["event"], line["file"], line["revoked"]) == ("a revocation list is in force", str(crl_of(unnamed)), 1)
     assert re.fullmatch(r"20\d\d-\d\d-\d\d", line["ends"])
 
 
@@ -250,7 +250,7 @@ def test_a_list_that_comes_later_acts_without_a_restart(folder: Path, unnamed: P
     with capture_logs() as logs:
         identity.revoked.report("alice")
     assert [(line["log_level"], line["hint"]) for line in logs] == [
-        ("warning", f"copy the authority's crl.pem to {crl_of(unnamed)}: it acts at once, without a restart")
+        ("warning", f"copy the authority's crl.pem to {crl_of(unnamed)}: it takes effect at once, without a restart")
     ]
     assert not identity.revoked.has(bob)
     crl_of(unnamed).write_bytes(later)
@@ -265,7 +265,7 @@ def test_a_list_that_comes_later_acts_without_a_restart(folder: Path, unnamed: P
 BAD_LISTS: dict[str, tuple[Callable[[Path, Path], object], str]] = {
     "expired": (
         lambda folder, _: short_crl(folder, datetime.now(UTC) - timedelta(days=1)),
-        r"crl\.pem expired on 20\d\d-\d\d-\d\d \(`blindfit certs crl DIR`",
+        r"crl\.pem expired on 20\d\d-\d\d-\d\d \(ask the authority's operator to run `blindfit certs crl DIR`",
     ),
     "foreign": (
         lambda folder, path: path.write_bytes((demo_authority(folder / "other") / "crl.pem").read_bytes()),
@@ -303,7 +303,7 @@ def test_an_older_list_does_not_take_the_place_of_a_newer_one(folder: Path, unna
     newest = crl_of(unnamed).read_bytes()
     assert identity.revoked.has(bob)
     crl_of(unnamed).write_bytes(before)
-    with pytest.raises(ConfigError, match="is older than the list that acted before"):
+    with pytest.raises(ConfigError, match="is older than the list in force before it"):
         identity.revoked.has(bob)
     crl_of(unnamed).write_bytes(newest)
     assert identity.revoked.has(bob)

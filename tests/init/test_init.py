@@ -284,7 +284,7 @@ def _there_already(tables: Path) -> None:
         (_two_words, BOTH, "which label is 1, go or stay?"),
         (_label_in_both, BOTH, "both have a column churned"),
         (_one_row, BOTH, "have 1 row in common"),
-        (_no_row, BOTH, "shop.parquet: there are no rows"),
+        (_no_row, BOTH, "shop.parquet: the table has no rows"),
         (None, ("--system", "taylor", "My Bank.csv", ".", "--label", "churned"), ".: this kind of table is not known"),
         (_a_folder, BOTH, "this is a directory"),
         (None, ("--system", "dp-lr", *BOTH[2:]), "--system dp-lr takes 1 table, not 2"),

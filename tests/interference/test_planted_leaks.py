@@ -74,7 +74,7 @@ def test_an_id_that_is_a_keyed_digest_of_labels(fresh: Probe, monkeypatch: pytes
 def test_a_job_that_reads_the_source_as_it_is_now(fresh: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
     def published(snapshots: Snapshots, dataset: str) -> Snapshot:
         found = snapshots.current(dataset)
-        return snapshots.publish(dataset) if found is None or snapshots.changed_since(found) else found
+        return snapshots.publish(dataset) if found is None or snapshots.has_changed_since(found) else found
 
     monkeypatch.setattr(Snapshots, "published", published)
     pair = Pair("walr", "between-jobs", "meter", between_jobs(a_label("meter")))
@@ -214,7 +214,7 @@ def test_figures_on_labels_that_a_budget_protects(fresh: Probe, monkeypatch: pyt
     def all_shown(report: TaylorReport) -> dict[str, Any]:
         return {"evaluation.log_loss": report.evaluation.log_loss} if report.evaluation else {}
 
-    monkeypatch.setattr(TaylorReport, "shown_to_coordinator", all_shown)
+    monkeypatch.setattr(TaylorReport, "fields_for_coordinator", all_shown)
     assert any("summary/evaluation.log_loss" in line for line in told_apart(LABEL_DP, COORDINATOR, fresh))
     assert told_apart(TAYLOR, COORDINATOR, Probe(fresh.authority)) == []
 

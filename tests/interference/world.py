@@ -353,7 +353,7 @@ OF_THE_SECOND_EPOCH = {"MaskedGradient": 2, "CheckCommitment": 9}
 @contextmanager
 def cut_off() -> Iterator[None]:
     """Yield a party loses its peer when it is about to send a message of the second epoch."""
-    encoded, sent = exchange.ExchangeChannel.encoded, [0]
+    encoded, sent = exchange.ExchangeChannel.encode, [0]
 
     def cut(self: Any, to: str, message: object) -> exchange.Encoded:
         name = type(message).__name__

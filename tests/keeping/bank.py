@@ -38,7 +38,7 @@ class Bank:
 
     def stops(self, session: str, training: str) -> list[Path]:
         """With checkpoints of a training, which it had begun or resumed."""
-        directory = self.party.noted(self.state / "checkpoints" / training, session)
+        directory = self.party.note(self.state / "checkpoints" / training, session)
         for name in ("base.json", "epoch-1.json"):
             write_file(directory / name, b"{}")
         return [directory / "base.json", directory / "epoch-1.json"]

@@ -73,7 +73,7 @@ def test_a_job_whose_disk_is_full_takes_nothing_over(bank: Bank, monkeypatch: py
         with pytest.raises(ConfigError, match="No space left"):
             bank.party.write("B", name, NEW)
     path = bank.root / "runs" / name
-    assert bank.store.reader().begun_files() == []
+    assert bank.store.reader().list_begun_files() == []
     assert owners(bank, path) == ["A"]
     bank.session("B", "FAILED")
     assert bank.removed("B") == set()
@@ -91,7 +91,7 @@ def test_whoever_is_killed_has_what_it_wrote_and_no_more(
     assert path not in bank.removed(other)
     assert owners(bank, path) == [owner]
     assert path in bank.removed(owner)
-    assert bank.store.reader().begun_files() == []
+    assert bank.store.reader().list_begun_files() == []
 
 
 def test_killed_over_a_new_file_it_is_found(bank: Bank, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -140,7 +140,7 @@ def test_checkpoints_that_a_running_session_resumed_are_in_use(bank: Bank) -> No
 
 @pytest.mark.parametrize("name", ["nobody", "../models", "..", "", "/etc"])
 def test_a_session_that_never_was_is_refused(bank: Bank, name: str) -> None:
-    assert "is no session of this party" in bank.refused(name)
+    assert "is not a session of this party" in bank.refused(name)
 
 
 @pytest.mark.parametrize(

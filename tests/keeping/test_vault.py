@@ -42,7 +42,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def kept(vault: Vault, directory: Path, name: str = "base.json") -> Path:
-    (directory / name).write_bytes(vault.sealed(name, SECRET))
+    (directory / name).write_bytes(vault.seal(name, SECRET))
     return directory / name
 
 

@@ -81,7 +81,7 @@ def test_an_entry_that_goes_missing_meanwhile_ends_all_charges(store: Store, pos
         charging.enter(transaction, charge_of("d"))
         with pytest.raises(LedgerUnavailable, match="entries of the ledger are missing"):
             charging.check(transaction, charge_of("e"), BUDGET)
-    with refused("put a backup of party.sqlite back that has them all: `blindfit ledger PARTY.TOML` shows its entries"):
+    with refused("restore a backup of party.sqlite that has them all: `blindfit ledger PARTY.TOML` shows its entries"):
         charging.check_rollbacks(store.reader(), "people")
     charging.check_rollbacks(whole.reader(), "people")
     whole.close()

@@ -109,7 +109,7 @@ class MadeUp:
         session = JobSession(self.job(), {}, None, id=SESSION)  # type: ignore[arg-type]
         session.state = "DONE"
         session.seconds = {"launch": 1.0, "set_up": 0.5, "job": 2.5}
-        session.summaries = {"shop": self.report().shown_to_coordinator(), "meter": {"dataset_rows": N_ROWS}}
+        session.summaries = {"shop": self.report().fields_for_coordinator(), "meter": {"dataset_rows": N_ROWS}}
         return write_report(session, self.out, list(PARTIES) if here else [])
 
 

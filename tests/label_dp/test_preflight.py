@@ -77,7 +77,7 @@ def test_policies_of_both_parties_are_looked_at(project):
     project.edit("meter.toml", '"label-dp"', '"walr"')
     said = text(found(project), "refuses")
     assert "shop refuses the job: privacy.epsilon: 4 is more than its max_epsilon = 3" in said
-    assert "meter refuses the job: protocol: label-dp is not one that it takes part in" in said
+    assert "meter refuses the job: protocol: label-dp is not a system in which it takes part" in said
 
 
 def test_settings_that_make_no_mechanism_are_refused(project):

@@ -118,7 +118,7 @@ def test_the_coordinator_gets_no_label_weight_or_error(made_up):
 
 
 def test_the_summary_is_what_a_report_is_made_of(made_up):
-    shown = made_up(**LAPLACE).report().shown_to_coordinator()
+    shown = made_up(**LAPLACE).report().fields_for_coordinator()
     parts = {name.split(".")[0] for name in shown}
     assert parts == {"rows", "privacy", "fit", "timing", "bytes_sent", "messages_sent"}
 

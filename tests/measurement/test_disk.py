@@ -34,7 +34,7 @@ def refused(house: House, reason: str, **changes: Any) -> None:
     assert caught.value.message == (
         f"{house.database} could not be written ({reason}): this step released nothing and charged nothing"
     )
-    assert caught.value.hint == "make room on its disk, or mend its permissions, and ask again"
+    assert caught.value.hint == "make space on its disk, or correct its permissions, and ask again"
     assert (house.entries, answers_of(house)) == (charged, answered)
 
 
@@ -148,7 +148,7 @@ def test_a_corrupted_file_is_named(tmp_path: Path, content: bytes) -> None:
     with pytest.raises(ConfigError) as refused:
         Store(path)
     assert str(refused.value).startswith(f"{path} cannot be used as the party's database: ")
-    assert "is it a file that Blindfit made" in refused.value.hint
+    assert "check that Blindfit made this file" in refused.value.hint
     assert path.read_bytes() == content
 
 

@@ -212,17 +212,17 @@ def test_a_worker_that_does_not_see_the_folder_or_another_table_says_so(tmp_path
     task.directory.mkdir()
     read_part(task, source.part(0, 16), IndexKeys.random())
     os.utime(tmp_path / "rows.parquet", ns=(1, 1))
-    with pytest.raises(DataError, match=r"rows\.parquet: on .* it is not, or no longer, the file that was opened"):
+    with pytest.raises(DataError, match=r"rows\.parquet: on .* this is not the file that was opened"):
         list(source.part(0, 16).batches())
     (tmp_path / "rows.parquet").unlink()
-    with pytest.raises(DataError, match=r"it is not, or no longer, the file"):
+    with pytest.raises(DataError, match=r"this is not the file that was opened"):
         list(source.part(0, 16).batches())
 
 
 def test_a_piece_that_is_not_seen_whole_makes_no_index(tmp_path: Path) -> None:
     for name in ("high-000", "high-001"):
         (tmp_path / name).write_bytes(bytes(8))
-    with refused("put data_dir on a disk on which the files of each worker are seen by all others") as told:
+    with refused("put data_dir on a disk on which each worker sees the files of all others") as told:
         label_index_build._put_together([tmp_path / "high-000", tmp_path / "high-001"], tmp_path / "high", 24)
     assert "high has 16 bytes, not the 24 that were written" in told.text
     (tmp_path / "high-000").write_bytes(bytes(24))

@@ -276,7 +276,7 @@ def test_an_index_of_another_format_is_refused(tmp_path):
     header = tmp_path / "index" / "header.json"
     other = header.read_text().replace(f'"format": {label_index.FORMAT}', f'"format": {label_index.FORMAT + 1}')
     header.write_text(other)
-    with pytest.raises(DataError, match="has no label index, or a damaged one"):
+    with pytest.raises(DataError, match="has no label index, or the index is damaged"):
         open_index(tmp_path / "index")
 
 
@@ -285,7 +285,7 @@ def test_a_damaged_index_is_refused(tmp_path, damage):
     built(source(tmp_path, {"id": list("abc"), "y": [0, 1, 0]}), tmp_path / "index").close()
     path = tmp_path / "index" / damage
     path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(DataError, match="has no label index, or a damaged one"):
+    with pytest.raises(DataError, match="has no label index, or the index is damaged"):
         open_index(tmp_path / "index")
 
 
@@ -365,5 +365,5 @@ def test_a_full_disk_is_an_error_and_not_a_signal(tmp_path, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "posix_fallocate", full)
-    with pytest.raises(ConfigError, match="has no room for 8 bytes of working files: No space left on device"):
+    with pytest.raises(ConfigError, match="has no space for 8 bytes of working files: No space left on device"):
         MappedArray.temporary(8, "u1", tmp_path)

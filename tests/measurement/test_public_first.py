@@ -34,9 +34,9 @@ def looked_up(monkeypatch: pytest.MonkeyPatch) -> list[LabelIndex]:
 @each_case(
     ("changes", "policy", "refusal"),
     [
-        ({"dataset": "archive"}, {}, (PolicyRefused, "it has none of this name for this party")),
-        ({"snapshot": "0" * 32}, {}, (PolicyRefused, "it is not the newest of this dataset")),
-        ({"in_shares": 1}, {}, (PolicyRefused, "its labels are no shares")),
+        ({"dataset": "archive"}, {}, (PolicyRefused, "this party has no dataset of this name")),
+        ({"snapshot": "0" * 32}, {}, (PolicyRefused, "this is not the newest snapshot of the dataset")),
+        ({"in_shares": 1}, {}, (PolicyRefused, "its labels are not shares")),
         ({"max_rows_per_person": 2}, {}, (PolicyRefused, r"privacy\.max_rows_per_person")),
         ({"epsilon": 1.5}, {"max_epsilon": 1.0}, (PolicyRefused, r"privacy\.epsilon")),
         ({"delta": 1e-5}, {"max_delta": 1e-6}, (PolicyRefused, r"privacy\.delta")),

@@ -83,6 +83,6 @@ def test_a_receipt_about_something_else_is_not_held(
 @pytest.mark.parametrize("statement", [b"", b"{}", b"[3]", b"\xff"])
 def test_what_a_server_signs_and_is_no_receipt_is_the_servers_fault(statement: bytes, tmp_path: Path) -> None:
     key = SigningKey.load_or_create(tmp_path / "key.pem")
-    with pytest.raises(MalformedMessage, match="is no receipt, though signed as one") as refused:
+    with pytest.raises(MalformedMessage, match="is not a receipt, though signed as one") as refused:
         check_given((statement, key.sign(statement)), "labels", key.public_bytes)
     assert refused.value.culprit == "labels"

@@ -335,7 +335,7 @@ def test_a_deleted_key_is_noticed(open_house: OpenHouse) -> None:
     key = house.directory / "receipt_key.pem"
     backup = key.rename(house.directory / "backup.pem")
     house.open()
-    with refused("its operator puts the former receipt_key.pem back, from a backup") as told:
+    with refused("its operator must restore the former receipt_key.pem from a backup") as told:
         house.ask(receipt=lost, release="next")
     assert "labels refuses the job: receipt" in told.text
     house.close()

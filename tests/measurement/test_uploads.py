@@ -275,7 +275,7 @@ def test_how_many_rows_there_are_is_told_only_where_it_is_public(
 ) -> None:
     house = open_house(datasets={"visits": make_dataset(tmp_path, dict.fromkeys(NAMES, 1), rows_are_public=public)})
     about = SimpleNamespace(datasets=house.service.described)
-    seat = MeasurementSeat(SimpleNamespace(shared=lambda _: house.service, settings=about))  # type: ignore[arg-type]
+    seat = MeasurementSeat(SimpleNamespace(once=lambda _: house.service, settings=about))  # type: ignore[arg-type]
 
     async def at_once(*_: object) -> None:
         pass
@@ -284,7 +284,7 @@ def test_how_many_rows_there_are_is_told_only_where_it_is_public(
         with_role=lambda _: SimpleNamespace(name="shop"),
         report=lambda *_, **__: None,
         channel=SimpleNamespace(wait_for=at_once),
-        shared=lambda _: SimpleNamespace(wait=lambda: None),
+        once=lambda _: SimpleNamespace(wait=lambda: None),
         job=SimpleNamespace(timeouts=SimpleNamespace(session_s=1.0)),
         me=SimpleNamespace(dataset="visits"),
     )

@@ -84,7 +84,7 @@ def read(directory: Path, **dataset: Any) -> PartyRows:
     part = prediction._part(parameters(), me())
     snapshot, scale = published(prediction._party.snapshots, "new", skip_unreadable=True), part.standardiser
     prediction.check(parameters(), me())
-    source = snapshot.scored_by(scale.record, scale.columns, scale.means())
+    source = snapshot.for_model(scale.record, scale.columns, scale.means())
     return read_rows(source, labels=False, report=lambda *_: None)
 
 
@@ -235,7 +235,7 @@ def job(**values: Any) -> Job:
         ({"split": {"test_fraction": 0.3}}, "[split] does nothing in a predict job"),
         ({"taylor": {"epochs": 3}}, "[taylor] does nothing in a predict job"),
         ({"privacy": {"epsilon": 1.0}}, "[privacy] does nothing in a predict job"),
-        ({"align": {"method": "linkage", "fields": ["a", "b", "c"]}}, "none can be scored"),
+        ({"align": {"method": "linkage", "fields": ["a", "b", "c"]}}, "no row can be scored"),
         ({"parties": {k: v for k, v in PARTIES.items() if k != "keys"}}, "exactly one key-node"),
         ({"parties": {k: v for k, v in PARTIES.items() if k != "shop"}}, "1 to 16 passive"),
     ],

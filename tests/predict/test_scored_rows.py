@@ -52,7 +52,7 @@ def allow(pair: Pair, models: int) -> None:
 def test_rows_are_counted_each_alone(pair: Pair) -> None:
     pair.scores("one", HALF)
     pair.scores("two", OTHER_HALF)
-    with pytest.raises(PolicyRefused, match="the most that it allows of a row"):
+    with pytest.raises(PolicyRefused, match="the limit of a row"):
         pair.scores("two", np.r_[OTHER_HALF, HALF[:1]])
     pair.scores("two", OTHER_HALF[::-1])  # in whatever order alignment puts them
 
@@ -67,7 +67,7 @@ def test_rows_that_are_left_out_do_not_move_the_count_to_others(pair: Pair) -> N
     allow(pair, 1)
     pair.scores("one", np.array([0, 5]))  # of those that are left
     shop = pair.parties["shop"]
-    snapshot = shop.snapshots.published("rows")
+    snapshot = shop.snapshots.require_current("rows")
     (entry,) = shop.store.reader().disclosures(subject="scores")
     known = join(shop.store.reader().people(entry.population))
     assert set(known[unpack(entry.people, len(known))]) == set(snapshot.people()[[1, 6]])
@@ -76,7 +76,7 @@ def test_rows_that_are_left_out_do_not_move_the_count_to_others(pair: Pair) -> N
 def test_a_smaller_question_forgets_no_row(pair: Pair) -> None:
     pair.scores("one")
     pair.scores("one", HALF)
-    with pytest.raises(PolicyRefused, match="the most that it allows of a row"):
+    with pytest.raises(PolicyRefused, match="the limit of a row"):
         pair.scores("two", OTHER_HALF)
 
 
@@ -105,7 +105,7 @@ def test_scores_that_were_given_are_given_again_after_another_partys_question(pa
         entry = account.entry("scores", "", ["another bank"], "scores", "another model", 8, people=people)
         transaction.add_disclosure(entry)
     np.testing.assert_array_equal(pair.scores("one", HALF), first)
-    with pytest.raises(PolicyRefused, match="the most that it allows of a row"):
+    with pytest.raises(PolicyRefused, match="the limit of a row"):
         pair.scores("one", OTHER_HALF)
 
 
@@ -142,7 +142,7 @@ def test_who_publishes_is_told_what_to_declare(
 def test_a_declaration_that_fits_the_rows_needs_no_new_snapshot_and_another_needs_one(pair: Pair) -> None:
     first = pair.parties["shop"].snapshots.publish("rows")
     allow(pair, 3)  # of eight columns
-    assert pair.parties["shop"].snapshots.published("rows").id == first.id
+    assert pair.parties["shop"].snapshots.require_current("rows").id == first.id
     allow(pair, 4)
     assert pair.parties["shop"].snapshots.current("rows") is None
 
@@ -158,12 +158,12 @@ def test_the_schedule_publishes_weak_rows_with_a_caution_and_others_see_the_same
     monkeypatch.setattr(scored, "content_of", lambda row, _known: content_of(row))  # not what they held before
     monkeypatch.setattr(Snapshots, "overdue", lambda *_: True)
     snapshots.make_overdue("rows")
-    made = snapshots.published("rows")
+    made = snapshots.require_current("rows")
     assert "a party that gets scores could compute its features" in " ".join(snapshots.cautions(made))
-    assert snapshots.published("rows").id == made.id
+    assert snapshots.require_current("rows").id == made.id
     with pytest.raises(ConfigError, match="could compute its features"):
         snapshots.publish("rows")
-    assert snapshots.published("rows").id == made.id
+    assert snapshots.require_current("rows").id == made.id
 
 
 def test_a_few_rows_to_score_are_judged_by_what_their_columns_held_before(tmp_path: Path, features: np.ndarray) -> None:

@@ -41,7 +41,7 @@ def test_who_learns_what_and_if_whom_colludes(shares: World) -> None:
 def test_policies_of_all_parties(shares: World) -> None:
     shares.set("policy", {"systems": ["taylor"]}, "shop")
     assert [text.partition(" (")[0] for text in levels(shares.check(), "refuses")] == [
-        "shop: shop refuses the job: protocol: falcon is not one that it takes part in"
+        "shop: shop refuses the job: protocol: falcon is not a system in which it takes part"
     ]
 
 
@@ -162,7 +162,7 @@ def test_trainings_before_count(shares: World) -> None:
         if fits:
             assert not levels(findings, "refuses")
             assert "with 90 bits revealed before" in said(findings, "account")
-    assert "with trainings before on the same people, its weights could tell more" in only(findings, "refuses")
+    assert "with earlier trainings on the same people, its weights could tell more" in only(findings, "refuses")
     told = said(findings, "account")
     assert "120 of at most 150 bits about these people's labels were revealed before" in told
     assert "`blindfit ledger PARTY.TOML --reset-account DATASET --reason TEXT`" in told

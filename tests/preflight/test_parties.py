@@ -141,7 +141,7 @@ async def test_a_party_that_may_not_be_asked_is_one_line(authority: Path, tmp_pa
 @pytest.mark.parametrize(
     ("parties", "values", "said"),
     [
-        ([SHOP, ("meter", "measurement", "clicks")], {}, ["dataset: it has none named clicks"]),
+        ([SHOP, ("meter", "measurement", "clicks")], {}, ["dataset: it has no dataset named clicks"]),
         (
             [("meter", "active", "labels"), ("shop", "measurement", "rows")],
             {},
@@ -150,7 +150,7 @@ async def test_a_party_that_may_not_be_asked_is_one_line(authority: Path, tmp_pa
         (
             [SHOP, ("meter", "measurement", "labels")],
             {"protocol": "label-dp"},
-            ["protocol: label-dp is not one that it takes part in"],
+            ["protocol: label-dp is not a system in which it takes part"],
         ),
     ],
 )

@@ -77,7 +77,7 @@ def test_policies_of_all_parties(project: World) -> None:
     project.set("policy", {"systems": ["walr"], "max_epsilon": 0.5, "approve": "ask"}, "shop")
     findings = project.check("privacy.epsilon=0.8")
     assert [text.partition(" (")[0] for text in levels(findings, "refuses")] == [
-        "shop: shop refuses the job: protocol: taylor is not one that it takes part in",
+        "shop: shop refuses the job: protocol: taylor is not a system in which it takes part",
         "shop: shop refuses the job: privacy.epsilon: 0.8 is more than its max_epsilon = 0.5",
     ]
     assert "its operator approves each job" in said(findings, "shop")

@@ -56,8 +56,8 @@ IN_CHUNKS = {"PassedPoints", "BlindedPoints", "CommonRows", "Slots"}
 def lines_of(protocol: str, kinds: list[str]) -> list[dict[str, object]]:
     transcript = Transcript((handshake.TABLE, *system(protocol).tables()))
     for kind in kinds:
-        transcript.received("shop", kind, b"12")
-    return [json.loads(line) for line in transcript.encoded().splitlines()]
+        transcript.add("shop", kind, b"12")
+    return [json.loads(line) for line in transcript.encode().splitlines()]
 
 
 def test_every_message_of_a_training_has_its_line() -> None:

@@ -127,8 +127,8 @@ SUBMIT = "blindfit submit examples/walr/submitted.toml"
 CLINIC = "blindfit party examples/walr/clinic.toml --set listen=localhost:7101 --set policy.approve=ask"
 INSURER = "blindfit party examples/walr/insurer.toml --set listen=localhost:7102"
 BETWEEN = {
-    CLINIC: Typed(until="party is up"),
-    INSURER: Typed(until="party is up"),
+    CLINIC: Typed(until="party is running"),
+    INSURER: Typed(until="party is running"),
     SUBMIT: Typed(until="waits for the operator of clinic", writes=("runs/latest/report.html",)),
     "blindfit approve examples/walr/clinic.toml": Typed(says=("members", "digest")),
 }

@@ -61,4 +61,4 @@ def test_a_choice_that_is_not_there_is_explained(name: str) -> None:
 
 def test_a_table_that_is_missing_is_explained() -> None:
     said = " ".join(mistakes({}, TABLES["PartySettings"]))
-    assert "identity is missing (Who this is to others: certificate and key.)" in said
+    assert "identity is missing (Identity of the party for others: certificate and key.)" in said

@@ -329,7 +329,7 @@ def no_room(*_: Any) -> None:
 
 
 def no_working_files(*_: Any) -> None:
-    raise ConfigError("the directory has no room for 8 bytes of working files")
+    raise ConfigError("the directory has no space for 8 bytes of working files")
 
 
 @pytest.mark.parametrize(

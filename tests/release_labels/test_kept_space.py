@@ -66,7 +66,7 @@ def test_without_the_share_all_are_made(open_counter: OpenCounter) -> None:
 def test_a_release_takes_no_more_than_was_estimated(open_counter: OpenCounter) -> None:
     counter = open_counter(policy=policy())
     counter.ask(settings=SMALL)
-    assert taken(counter) <= counter.house.service.store.reader().kept_bytes("shop")
+    assert taken(counter) <= counter.house.service.store.reader().count_kept_bytes("shop")
 
 
 def test_few_releases_are_open_at_once(open_counter: OpenCounter, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -320,7 +320,7 @@ def test_ids_that_are_unknown_or_stand_twice(tmp_path: Path, open_counter: OpenC
 
 
 def test_who_may_not_ask(counter: Counter) -> None:
-    refused(counter, PolicyRefused, "none of this name", consumer="stranger")
+    refused(counter, PolicyRefused, "no dataset of this name", consumer="stranger")
 
 
 def test_too_few_rows(open_counter: OpenCounter) -> None:
@@ -364,16 +364,16 @@ def test_where_the_operator_approves_each_job(open_counter: OpenCounter) -> None
         policy=PolicySettings(min_rows=1, max_epsilon=50.0, approve="ask"),
         approved_job=lambda session, consumer: job if (session, consumer) == ("job-1", "shop") else None,
     )
-    refused(counter, PolicyRefused, "no approved one")
+    refused(counter, PolicyRefused, "no approved job")
     refused(counter, PolicyRefused, "more than", session="job-1", settings=replace(LAPLACE, epsilon=1.1))
     first = counter.steps(session="job-1")
     with pytest.raises(PolicyRefused, match="had its answer"):
         counter.ask(session="job-1", release="second")
     assert counter.steps(NAMES[:2], session="job-1") == first[:2]
     assert counter.steps() == first  # the very request that was answered
-    with pytest.raises(PolicyRefused, match="no approved one"):
+    with pytest.raises(PolicyRefused, match="no approved job"):
         counter.ask(NAMES[:2])
-    with pytest.raises(PolicyRefused, match="no approved one"):
+    with pytest.raises(PolicyRefused, match="no approved job"):
         counter.ask(NAMES[:2], consumer="bank", session="job-1")
 
 
@@ -399,7 +399,7 @@ def test_damaged_labels_are_never_drawn_anew(counter: Counter, how: str) -> None
         path.write_bytes(octets if how == "changed" else octets[:-8])
     counter.restart()
     for ids in (NAMES, NAMES[:3]):
-        with pytest.raises(LedgerUnavailable, match="are remembered in"):
+        with pytest.raises(LedgerUnavailable, match="are stored in"):
             counter.ask(ids)
     counter.ask(release="second")
     assert counter.charges == 2

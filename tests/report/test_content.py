@@ -122,7 +122,7 @@ def test_what_the_active_party_reports_is_understood(made_up: MadeUp) -> None:
         assert report[table].keys() == PARTY_REPORT[table].keys()
     assert report.keys() == PARTY_REPORT.keys()
     session = made_up.session()
-    session.summaries["insurer"] = made.shown_to_coordinator()
+    session.summaries["insurer"] = made.fields_for_coordinator()
     facts = figures_of(write_report(session, made_up.out, []).content)
     assert (facts.rows.trained, facts.rows.not_counted, facts.rows.sent) == (90, 10, 100)
     assert (report["rows"]["dropped_columns"], report["rows"]["clipped"]) == (["same"], 1)

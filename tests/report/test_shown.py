@@ -112,7 +112,7 @@ def test_it_sees_these_figures_of_test_rows(name: str) -> None:
 @pytest.mark.parametrize("name", SHOWN)
 def test_a_field_that_stays_is_not_shown_whatever_it_holds(name: str) -> None:
     """By values instead of types: the object itself drops them."""
-    shown = filled(reports()[name]).shown_to_coordinator()
+    shown = filled(reports()[name]).fields_for_coordinator()
     assert set(shown) == names({**SHOWN[name], "timing": TIMING})
     assert OWN not in shown.values()
 

@@ -131,7 +131,9 @@ def test_shares_that_do_not_fit_and_shares_that_are_gone(
 
 
 def test_a_shared_model_is_not_exported(root: Path, shared: str) -> None:
-    with pytest.raises(DataError, match=r"shares\.json has one party's shares of a model that nobody holds: it cannot"):
+    with pytest.raises(
+        DataError, match=r"shares\.json has one party's shares of a model that no party holds as a whole: it cannot"
+    ):
         load_model(SharedModels(root / "state/bank").path(shared))
     with pytest.raises(DataError, match="cannot be read"):
         ModelStore(root / "state/bank").read(shared)
@@ -188,7 +190,7 @@ def test_quotas_count_models_in_shares_too(tmp_path: Path) -> None:
 
 
 def test_unrounded_weights_that_stay_shared_are_refused() -> None:
-    with pytest.raises(ValueError, match='weight-bits does nothing beside weights = "shared"'):
+    with pytest.raises(ValueError, match='weight-bits does nothing with weights = "shared"'):
         FalconSettings(weights="shared", unsafe=["weight-bits"])
 
 

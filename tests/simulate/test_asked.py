@@ -58,7 +58,7 @@ REFUSED: list[tuple[dict[str, Any], Change, str, str]] = [
     ),
     ({"label": "amount"}, lambda table: table.assign(amount=table.amount * 1e-300), "less than 1e-100", "unit"),
     ({}, lambda table: table.assign(client=table.client.replace("c00005", "c00004")), "row 5 and row 6", "remove rows"),
-    ({}, lambda table: table.iloc[:0], "there are no rows", "at least one row"),
+    ({}, lambda table: table.iloc[:0], "the table has no rows", "at least one row"),
     ({}, lambda table: table.iloc[:1], "every row has the label", "another column"),
     ({}, lambda table: table.iloc[:100], "fewer than 100 are too few", "more rows"),
     ({"overlap": 0.05}, SAME, "fewer than 100 are too few", "raise --overlap"),

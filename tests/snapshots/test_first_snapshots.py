@@ -91,7 +91,7 @@ async def test_what_is_described_anew_and_published_waits_for_a_restart(tmp_path
         world.publish("clinic")
         with capture_logs() as logs:
             assert isinstance(await ended(world, nodes), CannotTakePart)
-        assert any("this process has read the file before that" in str(log.get("reason")) for log in logs)
+        assert any("than this process has read" in str(log.get("reason")) for log in logs)
     async with up(world) as nodes:
         assert await ended(world, nodes) is None
         made = nodes["clinic"].party.snapshots.all_of("rows")
@@ -151,7 +151,7 @@ def test_a_start_leaves_out_a_column_that_cannot_be_read(tmp_path: Path) -> None
     bank.write(ROWS.replace("44,", "1e999,11"))
     assert made_by(bank) == ["loans"]
     with pytest.raises(DataError, match=r"column age: .*snapshot 1 has no column age"):
-        bank.snapshots.published("loans").source()
+        bank.snapshots.require_current("loans").source()
 
 
 def test_a_party_leaves_a_second_population_to_its_operator(tmp_path: Path) -> None:

@@ -154,7 +154,7 @@ def fill_ledger(store: Store) -> None:
     with store.transaction() as t:
         t.hold_receipt("clinic", "patients", (b"statement", b"signature"))
     assert store.reader().rollbacks()
-    assert store.reader().acknowledged_rollbacks()
+    assert store.reader().list_acknowledged_rollbacks()
 
 
 def charge(number: int, population: str) -> Charge:

@@ -190,7 +190,7 @@ def test_a_process_from_before_a_migration_writes_nothing_after_it(
             patch.setattr(migrations, "MIGRATIONS", (*migrations.MIGRATIONS, lambda _: None))
             with opened(tmp_path / "party.sqlite"):
                 pass
-        with pytest.raises(LedgerUnavailable, match=f"was brought to version {NEWEST + 1}") as refused:
+        with pytest.raises(LedgerUnavailable, match=f"was upgraded to version {NEWEST + 1}") as refused:
             with party.transaction() as transaction:
                 transaction.cancel_session("s1")
         assert not party.reader().is_cancelled("s1")

@@ -48,7 +48,7 @@ def test_what_the_mistakes_are_made_in_is_right_itself(protocol: str) -> None:
 
 
 INF = float("inf")
-VAIN = "does nothing beside the other options, remove it"
+VAIN = "does nothing with the other options, remove it"
 
 
 @each_case(
@@ -145,7 +145,7 @@ def test_label_dp_goes_with_the_defaults_of_a_linear_model() -> None:
         ({"norm_bound": 0}, 'walr: norm_bound must be above 0, or "auto"'),
         (
             {"norm_bound": 5.0, "norm_quantile": 0.9},
-            'walr: norm_quantile does nothing beside a norm_bound of your own: take norm_bound = "auto"',
+            'walr: norm_quantile does nothing if norm_bound is a number: set norm_bound = "auto"',
         ),
         (
             {"init": "pretrained.json", "l2": 0},
@@ -183,7 +183,7 @@ def test_a_dp_lr_job(dp_lr: dict[str, Any], said: str) -> None:
         (
             "walr",
             {"privacy": {"epsilon": 1.0, "mechanism": "classic"}},
-            'privacy: mechanism = "classic" is proved for epsilon < 1 alone: take "analytic"',
+            'privacy: mechanism = "classic" is proved only for epsilon < 1: take "analytic"',
         ),
     ],
 )

@@ -206,7 +206,7 @@ def test_an_option_of_systems_that_a_party_does_not_take_part_in_is_refused(tmp_
 @each_case("content", ["[]", "{}", '{"format": "else"}', '{"format": ["a"]}'])
 def test_a_file_that_is_no_model(tmp_path, content):
     (tmp_path / "model.json").write_text(content)
-    with pytest.raises(DataError, match=r"model\.json is not a model: its format is none of blindfit-walr-model-1"):
+    with pytest.raises(DataError, match=r"model\.json is not a model: its format is not one of blindfit-walr-model-1"):
         load_model(tmp_path / "model.json")
 
 

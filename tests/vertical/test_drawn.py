@@ -96,8 +96,9 @@ def test_so_many_draws_and_no_more(parties: Parties) -> None:
     assert len(set(drawn)) == MOST_MEMBERSHIP
     for names, snapshot in ((TWO, "01"), (TWO, "02"), (tuple(ROLES), "01")):
         with refused(
-            "{} draws of who is held out were begun for the people of {}, and more would place some of them: its "
-            "operator can start the account again (`blindfit ledger PARTY.TOML --reset-account DATASET --reason TEXT`)"
+            "{} draws of held-out rows were begun for the people of {}, and more would reveal the place of some of "
+            "them: its operator can start the account again (`blindfit ledger PARTY.TOML --reset-account DATASET "
+            "--reason TEXT`)"
         ) as told:
             parties.draw(names, snapshot=snapshot)
     (command,) = told.commands

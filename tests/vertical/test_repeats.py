@@ -225,10 +225,10 @@ def test_test_rows_are_scored_by_one_model_and_the_next_training_ends_before_it_
             scored.question
         }
     with refused(
-        "some of these rows have had scores of {}, the most that it allows of a row (the weights or gradients "
-        "of a training are one model, a model of another active party counts for every row, and a new snapshot changes "
-        'nothing): predict with an earlier model, train with falcon.weights = "shared" or falcon\'s privacy.epsilon, '
-        "or have its operator start the account again "
+        "some of these rows have had scores of {}, which is the limit of a row. The weights or gradients "
+        "of a training count as one model; a model of another active party counts for every row; and a new snapshot "
+        'changes nothing. Predict with an earlier model, train with falcon.weights = "shared" or falcon\'s '
+        "privacy.epsilon, or have its operator start the account again "
         "(`blindfit ledger PARTY.TOML --reset-account DATASET --reason TEXT`)"
     ) as told:
         seated(project, *QUICK, "taylor.l2=0.5", session="two")
@@ -262,7 +262,7 @@ def test_rows_that_scores_would_reveal_are_published_by_a_declaration_only(proje
     """Three columns: the operator declares that no scores are given, and others see that whatever the rows hold."""
     project.set("datasets.rows.models_per_row", None, *SHOPS)
     with refused(
-        'set {}.models_per_row = 0 to give no scores, or {}.models_per_row = "unlimited" if its features are no secret'
+        'set {}.models_per_row = 0 to give no scores, or {}.models_per_row = "unlimited" if its features are not secret'
     ) as told:
         project.publish("shop-a")
     assert "shop-a: datasets.rows: a party that gets scores could compute its features: it has 3" in told.text

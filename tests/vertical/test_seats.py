@@ -38,7 +38,7 @@ def project(tmp_path: Path) -> World:
 
 def test_a_key_node_with_rows_takes_no_seat() -> None:
     refuse_dataset(Member("keys", "key-node", "", ""))
-    with pytest.raises(PolicyRefused, match="keys refuses the job: dataset: a key node has none"):
+    with pytest.raises(PolicyRefused, match="keys refuses the job: dataset: a key node has no dataset"):
         refuse_dataset(Member("keys", "key-node", "", "loans"))
 
 
@@ -219,5 +219,5 @@ def test_a_training_is_resumed_on_the_rows_that_it_began_with(project: World, pa
     resumed = seated(project, "taylor.resume='s1'", session="s2")
     assert is_same(begun.seats[party], resumed.seats[party])
     project.publish(party, remove_older=True)
-    with pytest.raises(DataError, match="the snapshot that s1 read is not here any more"):
+    with pytest.raises(DataError, match="the snapshot that s1 read no longer exists here"):
         seated(project, "taylor.resume='s1'", session="s3")

@@ -195,7 +195,7 @@ def test_rows_are_cut_and_taken_where_they_are(house: LargerHouse, monkeypatch: 
     for cut in (slice(0, 7), slice(30, 99), slice(0, None), slice(len(values), None)):
         assert parts[cut].tolist() == values[cut].tolist()
     kept = np.arange(len(values)) % 3 > 0
-    rows, columns = parts.chosen(kept, [0, 2]), values[kept][:, [0, 2]] * 2.0**-alone.grid.frac_bits
+    rows, columns = parts.choose(kept, [0, 2]), values[kept][:, [0, 2]] * 2.0**-alone.grid.frac_bits
     assert np.array_equal(np.concatenate(list(rows.blocks())), columns)
     places = np.random.default_rng(0).permutation(len(columns))[:40]
     assert np.array_equal(rows.take(places), columns[places])
@@ -249,7 +249,7 @@ def test_parts_without_a_row_to_train_on_change_nothing(house: LargerHouse, batc
 
     in_batch = np.array([int(i.removeprefix("row ")) // BATCH_ROWS in batches for i in alone.train.ids])
     kept = ~in_batch if which != "held out" else np.arange(len(values)) % 5 > 0
-    rows, columns = parts.chosen(kept, [0, 1, 2]), values[kept][:, [0, 1, 2]] * 2.0**-alone.grid.frac_bits
+    rows, columns = parts.choose(kept, [0, 1, 2]), values[kept][:, [0, 1, 2]] * 2.0**-alone.grid.frac_bits
     assert rows.n_rows == kept.sum()
     assert np.array_equal(np.concatenate(list(rows.blocks())), columns)
     (total,) = rows.sum_rows(column_sums)
@@ -257,7 +257,7 @@ def test_parts_without_a_row_to_train_on_change_nothing(house: LargerHouse, batc
     places = np.random.default_rng(0).permutation(len(columns))[:40]
     assert np.array_equal(rows.take(places), columns[places])
     first: Any = FirstColumn()
-    assert np.array_equal(there.held_out_probabilities(first), alone.held_out_probabilities(first), equal_nan=True)
+    assert np.array_equal(there.probabilities_held_out(first), alone.probabilities_held_out(first), equal_nan=True)
 
 
 class FirstColumn:

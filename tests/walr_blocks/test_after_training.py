@@ -74,7 +74,7 @@ def test_scores_of_held_out_rows_are_evaluated(trained: tuple[Holders, JobSessio
     ("of_model", "with_scores", "said"),
     [
         ("joint", False, "name the joint prediction that has scored the rows"),
-        ("alone", True, "scores rows alone: name no prediction"),
+        ("alone", True, "scores rows by itself: name no prediction"),
         ("joint", None, "it has made no joint prediction of that name"),
     ],
 )

@@ -352,12 +352,12 @@ def test_a_norm_bound_is_told_under_few_settings(house: Holders, monkeypatch: py
     monkeypatch.setattr(several_parties, "EXPONENT_BITS", 193)  # else 31 settings pass a quarter of its 1,400 rows
     house.run()
     house.run()  # the same bound counts once
-    with refused("this party's norm bound was told under too many settings: set walr.norm_bound to a number") as told:
+    with refused("this party's norm bound was sent under too many settings: set walr.norm_bound to a number") as told:
         house.run("walr.norm_quantile=1.0", "privacy.epsilon=0.5")
     assert told.text.startswith(("bank", "chain"))
     for name in ("bank", "chain"):  # nor does a new snapshot of the same people begin the count again
         house.publish(name)
-    with refused("this party's norm bound was told under too many settings: set walr.norm_bound to a number"):
+    with refused("this party's norm bound was sent under too many settings: set walr.norm_bound to a number"):
         house.run("privacy.epsilon=0.5")
     assert house.spent() == 1
     house.run("walr.norm_bound=3.3", "privacy.epsilon=0.5")
@@ -683,7 +683,7 @@ def test_only_its_owner_is_told_that_a_column_was_left_out(house: Holders, monke
 
 def test_a_holder_whom_the_label_holder_did_not_name_gets_no_weights(house: Holders) -> None:
     house.write_server(("bank",))
-    with pytest.raises(PolicyRefused, match="it has none named rows for chain"):
+    with pytest.raises(PolicyRefused, match="there is no dataset rows for chain"):
         house.run()
     assert house.spent() == 0
 

@@ -261,7 +261,7 @@ def test_the_peers_authority_is_not_the_clusters_under_any_name(files: PartyFile
         update={"identity": settings.identity.model_copy(update={"authority": files.authority})}
     )
     with refused(
-        "make one for the cluster alone: `blindfit certs authority DIR`, and name it in compute.authority"
+        "make one only for the cluster: `blindfit certs authority DIR`, and name it in compute.authority"
     ) as told:
         workers_of(settings, Path("/"))
     assert "copy.pem is the authority of [identity] too" in told.text

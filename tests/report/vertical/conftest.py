@@ -100,7 +100,7 @@ def shown_of(report: dict[str, Any]) -> dict[str, ParameterValue]:
         privacy=None if report["privacy"] is None else Charged(**report["privacy"]),
         dataset=report["dataset"],
         timing=TimingFigures(**report["timing"]),
-    ).shown_to_coordinator()
+    ).fields_for_coordinator()
 
 
 @dataclass

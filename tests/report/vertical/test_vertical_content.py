@@ -234,7 +234,7 @@ def test_what_a_data_party_reports_is_understood(training: MadeUpTraining, priva
     if private:
         assert report["privacy"].keys() == PRIVACY.keys()
     session = training.session()
-    session.summaries["bank"] = made.shown_to_coordinator()
+    session.summaries["bank"] = made.fields_for_coordinator()
     facts = figures_of(write_report(session, training.out, []).content)
     assert (report["rows"]["dropped_columns"], report["rows"]["shrunk"]) == (["same"], 7)
     assert (facts.rows["bank"].dropped_columns, facts.rows["bank"].shrunk) == (None, None)

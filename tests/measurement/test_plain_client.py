@@ -98,9 +98,9 @@ def test_a_wrong_request_is_refused_and_costs_nothing(
 
 
 def test_a_dataset_that_is_not_there(client: blindfit.MeasurementClient) -> None:
-    with pytest.raises(blindfit.PolicyRefused, match="has none of this name"):
+    with pytest.raises(blindfit.PolicyRefused, match="no dataset of this name"):
         wait_for(client.aggregate("nothing", IDS, FEATURES, **ASKED))
-    with pytest.raises(blindfit.PolicyRefused, match="has none of this name"):
+    with pytest.raises(blindfit.PolicyRefused, match="no dataset of this name"):
         wait_for(client.describe("nothing"))
 
 

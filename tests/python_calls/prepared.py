@@ -14,8 +14,17 @@ import numpy as np
 import pandas as pd
 
 import blindfit
-from blindfit import DPLogisticModel, LabelRegressionModel, Model, VerticalModelPart, WALRModel
+from blindfit import (
+    DPLogisticModel,
+    LabelRegressionModel,
+    Model,
+    VerticalModelPart,
+    WALRModel,
+    label_mechanisms,
+    paillier,
+)
 from blindfit.algorithms.columns.record import TableColumn, TableRecord
+from blindfit.algorithms.paillier.keys import insecure_private_key
 from blindfit.algorithms.statistics.label_dp.model import Weights
 from blindfit.algorithms.statistics.label_dp.options import check_options
 from blindfit.algorithms.statistics.linear.scaling import Standardiser
@@ -112,8 +121,13 @@ def names() -> dict[str, Any]:
     draw = np.random.default_rng(0)
     X = draw.normal(size=(2000, 3))
     y = (X @ [1.0, -1.0, 0.5] + draw.logistic(size=len(X)) > 0).astype(int)
+    key = insecure_private_key(512)
     return {
         "blindfit": blindfit,
+        "label_mechanisms": label_mechanisms,
+        "paillier": paillier,
+        "key": key,
+        "randomisers": paillier.randomisers_for(key.public_key, maker_trusted=True),
         "np": np,
         "pd": pd,
         "Path": Path,

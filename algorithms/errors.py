@@ -15,7 +15,15 @@ NO_MEMORY = "there is not enough memory"
 
 
 class BlindfitWarning(UserWarning):
-    """The root of all warnings: what may be wrong with a fit or with scores, and what to do."""
+    """The root of all warnings. The message states what may be wrong with a fit, a score or a job, and the next step.
+
+    Example:
+        >>> with warnings.catch_warnings():
+        ...     warnings.simplefilter("error", blindfit.BlindfitWarning)  # every warning stops the program
+        ...     blindfit.WALRClassifier(epsilon=0.01).fit(X, y)
+        Traceback (most recent call last):
+        blindfit.algorithms.estimators.cautions.NoisyModelWarning: at epsilon 0.01 ...
+    """
 
 
 class BlindfitError(Exception):
@@ -29,6 +37,17 @@ class BlindfitError(Exception):
             coordinator may read it. An "own" error may depend on a party's data, so only the party's own operator reads
             it; the others learn that the party cannot take part. A "charged" error is about a release that a budget has
             paid for.
+        message: str, the fault.
+        hint: str, the next step; empty if the message names it.
+
+    Example:
+        >>> try:
+        ...     blindfit.run("job.toml", privacy={"epsilon": 3.0}, progress=False)
+        ... except blindfit.BlindfitError as error:
+        ...     print(error.message)
+        ...     print(error.hint)
+        meter refuses the job: privacy.epsilon: 3 is more than its max_epsilon = 2
+        lower privacy.epsilon, or have meter's operator raise policy.max_epsilon
     """
 
     told: ClassVar[Told] = "own"
@@ -39,6 +58,7 @@ class BlindfitError(Exception):
 
     @property
     def message(self) -> str:
+        """The fault, without the hint."""
         return str(self.args[0])
 
     def __str__(self) -> str:
@@ -59,15 +79,33 @@ def forget_frames(error: BaseException) -> None:
 
 
 class ConfigError(BlindfitError):
-    """A job, party or option is wrong: the message names the file and the field."""
+    """A job, a party's file or an option is wrong. The message names the file and the field: correct it there.
+
+    Example:
+        >>> blindfit.Job("job.toml", privacy={"epsilon": -1})
+        Traceback (most recent call last):
+        blindfit.algorithms.errors.ConfigError: job.toml: privacy.epsilon: must be above 0, not -1
+    """
 
 
 class DataError(BlindfitError):
-    """Data are wrong: the message names the source, the row and the column."""
+    """Data are wrong. The message names the source, and the row and the column if it knows them: correct the data.
+
+    Example:
+        >>> blindfit.load_model("missing.json")
+        Traceback (most recent call last):
+        blindfit.algorithms.errors.DataError: missing.json cannot be read: ...
+    """
 
 
 class RangeError(BlindfitError):
-    """A number lies outside the range in which the result would be right."""
+    """A number lies outside the range in which the result would be right. The message names the number and its range.
+
+    Example:
+        >>> blindfit.WALRClassifier(norm_bound=1e300).fit(X, y)
+        Traceback (most recent call last):
+        blindfit.algorithms.errors.RangeError: norm_bound = 1e+300 ...
+    """
 
 
 class CannotTakePart(BlindfitError):
@@ -93,7 +131,19 @@ class ComputeFailed(BlindfitError):
 
 
 class ProtocolError(BlindfitError):
-    """A protocol cannot go on; the session ends and nothing of it is kept."""
+    """A protocol cannot go on. The session ends and no result of it is kept; correct the cause and run the job again.
+
+    Attributes:
+        session: str, name of the session; empty if the error has none.
+        step: str, step of the protocol at which it ended; empty if the error has none.
+
+    Example:
+        >>> try:
+        ...     raise blindfit.ProtocolError("the parties disagree", session="fit-1", step="align")
+        ... except blindfit.ProtocolError as error:
+        ...     error.session, error.step
+        ('fit-1', 'align')
+    """
 
     told = "public"
 
@@ -228,13 +278,37 @@ class ScoresOutOfRange(ProtocolError):
 
 
 class PrivacyError(BlindfitError):
-    """A release was refused to keep a promise, because of a budget or of the request; nothing was released."""
+    """A release was refused to keep a privacy promise, because of a budget, a policy or the request.
+
+    Nothing was released. The message names the limit; the hint names who can change it.
+
+    Example:
+        >>> try:
+        ...     blindfit.run("job.toml", privacy={"epsilon": 3.0}, progress=False)
+        ... except blindfit.PrivacyError as error:
+        ...     type(error).__name__
+        'PolicyRefused'
+    """
 
     told = "public"
 
 
 class BudgetExhausted(PrivacyError):
-    """The release would pass the population's budget."""
+    """The release would pass the population's budget. Lower its epsilon, or have the budget raised.
+
+    Attributes:
+        population: str, name of the people who share the budget, or of a `PrivacyBudget`.
+        spent: float, epsilon of all earlier releases together.
+        budget: float, epsilon that may be spent.
+        requested: float, epsilon of the release that was refused.
+
+    Example:
+        >>> with blindfit.PrivacyBudget(epsilon=1.0):
+        ...     first = blindfit.WALRClassifier(epsilon=0.9).fit(X, y)
+        ...     second = blindfit.WALRClassifier(epsilon=0.9, release="second").fit(X, y)
+        Traceback (most recent call last):
+        blindfit.algorithms.errors.BudgetExhausted: the budget of this notebook would be passed: ...
+    """
 
     def __init__(
         self,
@@ -262,7 +336,21 @@ class RequestConflict(PrivacyError):
 
 
 class LedgerBehind(PrivacyError):
-    """A receipt proves an entry that this ledger lacks: the ledger was restored from a backup, or replaced."""
+    """A signed receipt proves an entry that this ledger lacks: the ledger was restored from a backup, or replaced.
+
+    Nothing was released. The operator of the ledger acknowledges the loss with `blindfit ledger`; the lost releases are
+    then charged again.
+
+    Attributes:
+        population: str, name of the people whose ledger it is.
+        ledger_position: int, number of entries that the ledger has.
+        receipt_position: int, number of the entry that the receipt proves.
+
+    Example:
+        >>> raise blindfit.LedgerBehind(population="people", ledger_position=3, receipt_position=5)
+        Traceback (most recent call last):
+        blindfit.algorithms.errors.LedgerBehind: a signed receipt proves entry 5 of the ledger of people, ...
+    """
 
     def __init__(self, *, population: str, ledger_position: int, receipt_position: int) -> None:
         super().__init__(
@@ -323,7 +411,20 @@ WHAT_TO_DO = {
 
 
 class PolicyRefused(PrivacyError):
-    """A party does not take part in this job: its policy, role or data do not fit it."""
+    """A party does not take part in this job, because its policy, role or data do not fit it.
+
+    Change the job, or have the party's operator change the file of the party; the hint names the option.
+
+    Attributes:
+        party: str, name of the party.
+        field: str, option of the job or of the policy that does not fit.
+        reason: str, the party's reason.
+
+    Example:
+        >>> blindfit.run("job.toml", privacy={"epsilon": 3.0}, progress=False)
+        Traceback (most recent call last):
+        blindfit.algorithms.errors.PolicyRefused: meter refuses the job: privacy.epsilon: ...
+    """
 
     def __init__(self, *, party: str, field: str, reason: str) -> None:
         what_to_do = WHAT_TO_DO.get(field, "")
@@ -335,7 +436,21 @@ class PolicyRefused(PrivacyError):
 
 
 class TransportError(BlindfitError):
-    """A peer could not be reached or spoken with."""
+    """A party or server could not be reached, or the connection failed.
+
+    Attributes:
+        peer: str, name of the party or server.
+        step: str, step of the protocol, or method of the service, at which it failed; empty if the error has none.
+
+    Example:
+        >>> identity = blindfit.load_identity("shop/certificate.pem", "shop/key.pem", "shop/authority.pem")
+        >>> client = blindfit.MeasurementClient(identity, "meter", "localhost:1", reconnect_s=0.1)
+        >>> try:
+        ...     wait_for(client.describe("visits"))  # in a notebook: await client.describe("visits")
+        ... except blindfit.TransportError as error:
+        ...     error.peer
+        'meter'
+    """
 
     told = "public"
 
@@ -359,14 +474,19 @@ WAITED_IN_VAIN = {  # what is known of the party that all others wait for -> the
 
 
 class PeerTimeout(TransportError):
-    """A peer did not do its step before the deadline.
+    """A party did not do its step before the deadline. Look at that party, or raise `timeouts.step_s` in the job.
 
     Attributes:
-        peer: the party at the end of the chain of waits, as far as the waiting party knows.
-        through: the parties on the way to it: each waits for the next.
-        found: state of `peer`, a key of WAITED_IN_VAIN; "": nobody was asked.
-        still_s: seconds for which the process of `peer` stood still.
-        by: the party that waited; empty: the party that has this error.
+        peer: str, name of the last party in the chain of waits, as far as the waiting party knows.
+        timeout_s: float, the deadline in seconds.
+        through: tuple of str, names of the parties between the waiting party and `peer`; each waits for the next.
+        found: str, state of `peer`: "silent", "still", "working" or "waiting"; empty if its state is not known.
+        still_s: float, seconds for which the process of `peer` stood still.
+
+    Example:
+        >>> raise blindfit.PeerTimeout(peer="meter", step="aggregate", timeout_s=120.0)
+        Traceback (most recent call last):
+        blindfit.algorithms.errors.PeerTimeout: waited 120 s for meter at step aggregate
     """
 
     def __init__(
@@ -389,7 +509,19 @@ class PeerTimeout(TransportError):
 
 
 class PeerUnreachable(TransportError):
-    """No connection to a peer."""
+    """No connection to a party or server. Start it, and check its address and the network.
+
+    Attributes:
+        peer: str, name of the party or server.
+        address: str, "host:port".
+
+    Example:
+        >>> identity = blindfit.load_identity("shop/certificate.pem", "shop/key.pem", "shop/authority.pem")
+        >>> client = blindfit.MeasurementClient(identity, "meter", "localhost:1", reconnect_s=0.1)
+        >>> wait_for(client.describe("visits"))  # in a notebook: await client.describe("visits")
+        Traceback (most recent call last):
+        blindfit.algorithms.errors.PeerUnreachable: cannot reach meter at localhost:1 at step Describe: ...
+    """
 
     def __init__(self, *, peer: str, address: str, step: str, reason: str = "") -> None:
         super().__init__(
@@ -418,7 +550,19 @@ class CutOff(TransportError):
 
 
 class PeerUnauthenticated(TransportError):
-    """A certificate is missing, foreign, expired, revoked or another party's."""
+    """A certificate is missing, of another authority, expired, revoked or another party's.
+
+    Renew the certificate, or correct the name, the address or the authority.
+
+    Attributes:
+        peer: str, name of the party or server.
+        reason: str, the fault of the certificate or of the connection.
+
+    Example:
+        >>> raise blindfit.PeerUnauthenticated(peer="meter", reason="its certificate expired on 2026-01-31")
+        Traceback (most recent call last):
+        blindfit.algorithms.errors.PeerUnauthenticated: the connection with meter is not authenticated: ...
+    """
 
     def __init__(self, *, peer: str, reason: str, step: str = "connect") -> None:
         super().__init__(f"the connection with {peer} is not authenticated: {reason}", peer=peer, step=step)

@@ -27,11 +27,16 @@ MAX_BITS = 62  # of a number in int64, so that a sum of two still fits
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class Fixed:
-    """Integers that know their scale: value / 2^frac_bits is the real number.
+    """Integers that know their scale: value / 2^frac_bits is the real number. Operators check and add up scales.
 
     Attributes:
-        values: any shape, int64; Python integers (dtype object) where they may pass 62 bits.
-        frac_bits: one public exponent for all values.
+        values: int64 array of any shape; Python integers (dtype object) if a value may need more than 62 bits.
+        frac_bits: fraction bits, one public number for all values.
+
+    Example:
+        >>> half = paillier.Fixed.from_reals([0.5, -0.25], frac_bits=8)
+        >>> half.values.tolist(), (half + half).to_reals().tolist(), (half * half).frac_bits
+        ([128, -64], [1.0, -0.5], 16)
     """
 
     values: npt.NDArray[Any]
@@ -45,7 +50,11 @@ class Fixed:
 
     @classmethod
     def from_reals(cls, reals: npt.ArrayLike, frac_bits: int) -> Fixed:
-        """Round to nearest, ties to even: each value is off by at most half of 2^-frac_bits.
+        """Return the numbers, rounded to nearest with ties to even: the error is at most half of 2^-frac_bits.
+
+        Args:
+            reals: finite numbers, any shape.
+            frac_bits: fraction bits.
 
         Raises:
             RangeError: a number is not finite, or needs more than 62 bits.
@@ -61,10 +70,14 @@ class Fixed:
 
     @classmethod
     def from_integers(cls, integers: npt.ArrayLike, frac_bits: int = 0) -> Fixed:
-        """Take integers as they are, in units of 2^-frac_bits.
+        """Return the integers as they are, in units of 2^-frac_bits.
+
+        Args:
+            integers: integers of any size, any shape.
+            frac_bits: fraction bits.
 
         Raises:
-            RangeError: they are not integers.
+            RangeError: a number is not an integer.
         """
         values = np.asarray(integers)
         if values.dtype.kind == "f" and not isinstance(integers, np.ndarray):
@@ -93,11 +106,12 @@ class Fixed:
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """Shape of the values."""
         return self.values.shape
 
     @property
     def bound(self) -> int:
-        """The largest magnitude, in steps of 2^-frac_bits."""
+        """Largest magnitude, in steps of 2^-frac_bits."""
         return max(abs(int(self.values.max())), abs(int(self.values.min()))) if self.values.size else 0
 
     def __len__(self) -> int:

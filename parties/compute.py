@@ -22,8 +22,13 @@ COMPUTE_OPTIONS = {
 
 
 class ComputeSettings(Settings):
-    """Workers for this party's vectors of ciphertexts: this process, this machine's cores, or a Dask cluster. A cluster
-    also reads the rows of a WALR training and builds a measurement server's label index.
+    """Workers for this party's vectors of ciphertexts: this process, this machine's cores, or a Dask cluster.
+
+    A cluster also reads the rows of a WALR training and builds a measurement server's label index.
+
+    Example:
+        >>> paillier.ComputeSettings(backend="loky", workers=4).task_timeout_s
+        600.0
     """
 
     backend: Literal["serial", "loky", "dask"] = "loky"

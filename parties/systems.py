@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from blindfit.algorithms.messages import ParameterValue
     from blindfit.algorithms.protocols.table import Table
+    from blindfit.algorithms.statistics.models import Model
     from blindfit.parties.dp_lr.settings import DPLRJob
     from blindfit.parties.evaluate.settings import EvaluateJob
     from blindfit.parties.falcon.settings import FalconJob
@@ -420,11 +421,24 @@ def _refuse_option(option: str, role: str, source: str) -> NoReturn:
     raise ConfigError(f"{source}: {option} is an option of {' or '.join(owners)}, remove it")
 
 
-def load_model(path: str | Path) -> Any:
-    """Return a model.json of any system: a whole model, or one party's part of a vertical one.
+def load_model(path: str | Path) -> Model:
+    """Read a model.json of any system: a whole model, or one party's part of a vertical one.
+
+    Args:
+        path: the file.
+
+    Returns:
+        A WALRModel (walr), LabelRegressionModel (label-dp), DPLogisticModel (dp-lr) or VerticalModelPart (taylor,
+        falcon). All have `feature_names_in_` and `to_dict`. All but a VerticalModelPart predict by themselves.
 
     Raises:
-        DataError: names the file and what is wrong with it.
+        DataError: the file is missing, or is not a model; the message names the file and the field.
+
+    Example:
+        >>> result = blindfit.run("job.toml", progress=False)
+        >>> model = blindfit.load_model(result.model_files[0])
+        >>> isinstance(model, blindfit.WALRModel), model.feature_names_in_.tolist()
+        (True, ['f0', 'f1', 'f2', 'f3'])
     """
     from blindfit.parties.files.written import read_json
     from blindfit.parties.vertical.model_store import SHARES

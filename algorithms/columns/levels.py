@@ -18,8 +18,16 @@ SHOWN = 3
 class UnseenLevelWarning(BlindfitWarning):
     """A table to be scored has levels that the model's training did not meet.
 
-    Such a row is scored as one whose level has no column. `warnings.simplefilter("error", UnseenLevelWarning)` refuses
-    it instead.
+    The row gets the score of a level that has no column. To refuse such rows instead, make the warning an error, as in
+    the example.
+
+    Example:
+        >>> model = blindfit.load_model("models/regions.json")  # fitted to rows with north, south and west
+        >>> with warnings.catch_warnings():
+        ...     warnings.simplefilter("error", blindfit.UnseenLevelWarning)
+        ...     model.predict(pd.DataFrame({"region": ["east"]}))
+        Traceback (most recent call last):
+        blindfit.algorithms.columns.levels.UnseenLevelWarning: column region: 1 row has a level ...
     """
 
 

@@ -27,7 +27,17 @@ class Randomisers(Protocol):
 
 
 class Ciphertext:
-    """A vector of ciphertexts under one key."""
+    """A vector of ciphertexts under one key, the result of homomorphic operations. No message accepts it.
+
+    Args:
+        public_key: the key.
+        residues: the ciphertexts, as the key's kernel holds them.
+
+    Example:
+        >>> vector = paillier.encrypt(paillier.Fixed.from_reals([0.5, 1.5], 16), randomisers)
+        >>> type((vector + vector).ciphertext).__name__, len(vector.ciphertext)
+        ('Ciphertext', 2)
+    """
 
     __slots__ = ("public_key", "residues")
 
@@ -45,7 +55,16 @@ _MADE_BY_RANDOMIZE = object()
 
 
 class FreshCiphertext(Ciphertext):
-    """Ciphertexts that were just multiplied by encryptions of zero; only `randomize` makes them."""
+    """Ciphertexts that were just re-randomised, so that they reveal nothing about their origin. Messages accept them.
+
+    `encrypt`, `encrypt_packed` and the method `rerandomize` of a vector make them.
+
+    Example:
+        >>> vector = paillier.encrypt(paillier.Fixed.from_reals([0.5, 1.5], 16), randomisers)
+        >>> width, octets = vector.ciphertext.to_wire()
+        >>> len(octets) == 2 * width
+        True
+    """
 
     __slots__ = ()
 
@@ -67,7 +86,16 @@ class FreshCiphertext(Ciphertext):
         return width, b"".join(int(integer).to_bytes(width, "big") for integer in integers)
 
     def open(self, public_key: PublicKey, *, length: int, culprit: str) -> Ciphertext:
-        """Do as ReceivedCiphertext.open, where all roles run in one process."""
+        """Return the ciphertexts, as ReceivedCiphertext.open does; for roles that run in one process.
+
+        Args:
+            public_key: expected key.
+            length: expected number of ciphertexts.
+            culprit: name of the sender, for errors.
+
+        Raises:
+            MalformedMessage: the key or the length differs.
+        """
         if public_key != self.public_key or length != len(self):
             raise MalformedMessage(culprit=culprit, field="ciphertext", reason="is of another key or length")
         return Ciphertext(self.public_key, self.residues)  # a received ciphertext is not sent on as it is
@@ -75,7 +103,19 @@ class FreshCiphertext(Ciphertext):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ReceivedCiphertext:
-    """Octets that a peer sent as ciphertexts, unchecked."""
+    """Octets that a peer sent as ciphertexts, unchecked. Only `open` reads them, and it checks every ciphertext.
+
+    Args:
+        width_bytes: width of one ciphertext in octets.
+        data: all ciphertexts, one after the other, big-endian.
+
+    Example:
+        >>> vector = paillier.encrypt(paillier.Fixed.from_reals([0.5, 1.5], 16), randomisers)
+        >>> received = paillier.ReceivedCiphertext(*vector.ciphertext.to_wire())
+        >>> opened = received.open(key.public_key, length=2, culprit="shop")
+        >>> paillier.decrypt(paillier.EncryptedVector(opened, 16, vector.bound), key).to_reals().tolist()
+        [0.5, 1.5]
+    """
 
     width_bytes: int
     data: bytes
@@ -83,8 +123,14 @@ class ReceivedCiphertext:
     def open(self, public_key: PublicKey, *, length: int, culprit: str) -> Ciphertext:
         """Return the ciphertexts, every one checked to be prime to n and in (0, n^2); one product mod n each.
 
+        Args:
+            public_key: expected key.
+            length: expected number of ciphertexts.
+            culprit: name of the sender, for errors.
+
         Raises:
-            MalformedMessage: another key or length, or a bad ciphertext, with one reason for every fault.
+            MalformedMessage: the key or the length differs, or a ciphertext is bad; the reason is the same for every
+                bad ciphertext.
         """
         return Ciphertext(public_key, check_residues(self, public_key, length, culprit=culprit, field="ciphertext"))
 

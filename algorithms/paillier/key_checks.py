@@ -29,9 +29,10 @@ _HINTS = {
 
 
 def check_public_key(key: PublicKey, *, min_bits: int = LEAST_BITS, maker_trusted: bool, culprit: str = "") -> None:
-    """Refuse an unsafe key; the cost is a primality test and, for an untrusted maker, the proof.
+    """Refuse an unsafe key. The cost is a primality test and, for an untrusted maker, the proof.
 
     Args:
+        key: the key.
         min_bits: smallest size of the modulus; lower than the default only in tests.
         maker_trusted: True if hs will be used. The key must then have an hs that looks right; otherwise the proof must
             hold.
@@ -40,6 +41,12 @@ def check_public_key(key: PublicKey, *, min_bits: int = LEAST_BITS, maker_truste
     Raises:
         MalformedMessage: the key is refused, and a peer sent it.
         RangeError: the key is refused.
+
+    Example:
+        >>> paillier.check_public_key(key.public_key, min_bits=512, maker_trusted=True)
+        >>> paillier.check_public_key(paillier.PublicKey(15, None), maker_trusted=False)
+        Traceback (most recent call last):
+        blindfit.algorithms.errors.RangeError: the public key is refused: its modulus has 4 bits, ...
     """
     fault = _modulus_fault(key.n, min_bits)
     if not fault:

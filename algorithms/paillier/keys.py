@@ -39,13 +39,18 @@ _PRIVATE_FORMAT = "blindfit paillier private key v1"
 
 @dataclass(frozen=True, repr=False)
 class PublicKey:
-    """The public part of a key pair, not checked: key_checks does that.
+    """The public part of a key pair, not checked. `check_public_key` checks it.
 
     Attributes:
         n: the modulus.
         hs: an n-th residue mod n^2 of unknown order; None for a key from elsewhere.
-        proof: output of key_proof; empty if the key has no proof.
-        kernel_type: the class that computes under this key here (engines); it does not travel.
+        proof: tuple of integers that shows that r^n hides under n; empty if the key has no proof.
+        kernel_type: class that computes under this key in this process; `to_bytes` and `to_json` omit it.
+
+    Example:
+        >>> public = key.public_key
+        >>> paillier.PublicKey.from_bytes(public.to_bytes()) == public
+        True
     """
 
     n: int
@@ -55,11 +60,12 @@ class PublicKey:
 
     @property
     def bits(self) -> int:
+        """Number of bits of the modulus."""
         return self.n.bit_length()
 
     @property
     def ciphertext_bytes(self) -> int:
-        """The fixed width of one residue mod n^2."""
+        """Width of one ciphertext in octets."""
         return 2 * _width(self.n)
 
     @property
@@ -79,29 +85,35 @@ class PublicKey:
         return PublicKey, (self.n, self.hs, self.proof, self.kernel_type)  # without the kernel and its counts
 
     def to_bytes(self) -> bytes:
-        """Return the encoding of this key; each key has exactly one."""
+        """Return the key as octets; each key has exactly one encoding."""
         return _encode(_PUBLIC_FORMAT, self._numbers())
 
     @classmethod
     def from_bytes(cls, data: bytes) -> PublicKey:
-        """Read a key.
+        """Return the key of these octets, not checked.
+
+        Args:
+            data: result of `to_bytes`.
 
         Raises:
-            DataError: these bytes are not the output of `to_bytes`.
+            DataError: these octets are not the result of `to_bytes`.
         """
         return cls._of_numbers(_decode(_PUBLIC_FORMAT, data, 3))
 
     def to_json(self) -> dict[str, Any]:
-        """Return the numbers in lower-case hex."""
+        """Return the key ready for JSON, with its numbers in lower-case hex."""
         n, hs, proof = ([format(number, "x") for number in numbers] for numbers in self._numbers())
         return {"format": _PUBLIC_FORMAT, "n": n[0], "hs": hs[0] if hs else None, "proof": proof}
 
     @classmethod
     def from_json(cls, content: Any) -> PublicKey:
-        """Read a key.
+        """Return the key of this content, not checked.
+
+        Args:
+            content: result of `to_json`.
 
         Raises:
-            DataError: this is not the output of `to_json`.
+            DataError: the content is not a result of `to_json`.
         """
         try:
             n, hs, proof = content["n"], content["hs"], content["proof"]
@@ -129,10 +141,20 @@ class PublicKey:
 
 @dataclass(frozen=True, repr=False)
 class PrivateKey:
-    """The factors p < q of n. No text shows it, and it is not pickled: it never goes to another process.
+    """A private key, the factors p < q of n. Its repr hides the factors, and it cannot be pickled.
+
+    Args:
+        p: the smaller factor.
+        q: the larger factor.
+        public_key: the public part.
 
     Raises:
         DataError: p and q are not the factors of the public key's n, the smaller one first.
+
+    Example:
+        >>> restored = paillier.PrivateKey.from_bytes(key.to_bytes())
+        >>> restored == key, str(key.p) in repr(key)
+        (True, False)
     """
 
     p: int
@@ -150,15 +172,18 @@ class PrivateKey:
         raise TypeError("a private key is not pickled")
 
     def to_bytes(self) -> bytes:
-        """Return the only encoding of this key, in the clear: encrypt it before you store it."""
+        """Return the key as octets, in the clear: encrypt them before you store them. Each key has one encoding."""
         return _encode(_PRIVATE_FORMAT, [(self.p, self.q), *self.public_key._numbers()])
 
     @classmethod
     def from_bytes(cls, data: bytes) -> PrivateKey:
-        """Return the key, validated.
+        """Return the key of these octets, validated.
+
+        Args:
+            data: result of `to_bytes`.
 
         Raises:
-            DataError: these bytes are not the output of `to_bytes`, or the numbers are not a key.
+            DataError: these octets are not the result of `to_bytes`, or the numbers are not a key.
         """
         factors, *public = _decode(_PRIVATE_FORMAT, data, 4)
         if len(factors) != 2:
@@ -168,7 +193,7 @@ class PrivateKey:
         return key
 
     def validate(self) -> None:
-        """Check all that the owner of the factors can check; two primality tests, the proof, two short powers.
+        """Check everything that the owner of the factors can check: two primality tests, the proof, two short powers.
 
         Raises:
             DataError: a test fails; the error names the fault, and no number.
@@ -201,6 +226,7 @@ class PrivateKey:
         Args:
             residues: ciphertexts of the public key's kernel.
             threads: number of threads that share the powers.
+            uniform: source of uniform integers for the blinding; the operating system's generator by default.
 
         Raises:
             RangeError: a ciphertext is invalid.
@@ -219,9 +245,12 @@ class PrivateKey:
         return integers
 
     def roots(self, residues: Residues) -> list[int]:
-        """Return, for each ciphertext (1 + n)^m r^n, the r below n, which shows its plaintext (openings).
+        """Return the r below n of each ciphertext (1 + n)^m r^n, which shows its plaintext (openings).
 
         The cost is a power mod n. It takes the same time for every base, which a peer chose, and every exponent.
+
+        Args:
+            residues: ciphertexts of the public key's kernel.
 
         Raises:
             RangeError: a ciphertext is invalid.
@@ -306,10 +335,21 @@ class _Prime:
 
 
 def generate_private_key(bits: int = min(KEY_BITS), *, uniform: UniformInt = system_uniform) -> PrivateKey:
-    """Return a new key pair, within a second; trial division discards nearly all of some hundred candidates a prime.
+    """Return a new key pair.
+
+    Args:
+        bits: bits of the modulus, 2048 or 3072. More bits are safer, and every operation is slower.
+        uniform: source of uniform integers; the operating system's generator by default.
+
+    Returns:
+        The private key, with its `public_key`.
 
     Raises:
         RangeError: Blindfit does not offer keys of this size.
+
+    Example:
+        >>> paillier.generate_private_key(2048).public_key.bits
+        2048
     """
     check_key_bits(bits)
     return _new_private_key(bits, uniform)

@@ -127,13 +127,24 @@ def _join(bits: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
 
 
 class ShortExponent:
-    """hs^a for a of half the key's bits; only under a key whose maker is trusted.
+    """A fast source of encryptions of zero hs^a with a of half the key's bits, for a key whose maker is trusted.
 
-    Cost: bits / 12 products each, from a table made at the first draw (2048 bits: 10,944 entries, 7 MB); after
-    NARROW_POWERS of them bits / 16 products each, from another (32,768 entries, 20 MB).
+    Each costs bits / 12 products, from a table that is made at the first draw. With 2,048 bits the table has 10,944
+    entries in 7 MB. After 2,048 draws each costs bits / 16 products, from another table of 32,768 entries in 20 MB.
+
+    Args:
+        public_key: the key, with an hs.
+        workers: processes that share the powers, from `open_workers`; this process by default.
+        uniform: source of uniform integers; the operating system's generator by default.
 
     Raises:
         ConfigError: the key has no hs.
+
+    Example:
+        >>> fast = paillier.ShortExponent(key.public_key)
+        >>> vector = paillier.encrypt(paillier.Fixed.from_reals([0.5, 1.5], 16), fast)
+        >>> paillier.decrypt(vector, key).to_reals().tolist()
+        [0.5, 1.5]
     """
 
     def __init__(
@@ -148,7 +159,13 @@ class ShortExponent:
         self._base = GrowingBase(public_key.kernel, public_key.hs, public_key.bits // 2)
 
     def draw(self, count: int) -> Residues:
-        """Draw the digits here and send them to workers, so that the place of computing does not change the result."""
+        """Return encryptions of zero.
+
+        This process draws the digits and sends them to the workers, so the result does not depend on the workers.
+
+        Args:
+            count: number of encryptions.
+        """
         parts = _parts(count, self._workers)
         if len(parts) <= 1:
             return self._base.random_powers(count, self._uniform)
@@ -159,7 +176,21 @@ class ShortExponent:
 
 
 class FullExponent:
-    """r^n with r uniform prime to n: for a key whose maker is not trusted; power_products(n) each."""
+    """A source of encryptions of zero r^n with r uniform and prime to n, for a key whose maker is not trusted.
+
+    Each costs a full power. The key's proof shows that r^n hides: check it with `check_public_key`.
+
+    Args:
+        public_key: the key.
+        workers: processes that share the powers, from `open_workers`; this process by default.
+        uniform: source of uniform integers; the operating system's generator by default.
+
+    Example:
+        >>> slow = paillier.FullExponent(key.public_key)
+        >>> vector = paillier.encrypt(paillier.Fixed.from_reals([0.5, 1.5], 16), slow)
+        >>> paillier.decrypt(vector, key).to_reals().tolist()
+        [0.5, 1.5]
+    """
 
     def __init__(
         self, public_key: PublicKey, *, workers: Workers = THIS_PROCESS, uniform: UniformInt = system_uniform
@@ -167,6 +198,11 @@ class FullExponent:
         self.public_key, self._workers, self._uniform = public_key, workers, uniform
 
     def draw(self, count: int) -> Residues:
+        """Return encryptions of zero.
+
+        Args:
+            count: number of encryptions.
+        """
         n = int(self.public_key.n)
         units = [_random_unit(n, self._uniform) for _ in range(count)]
         kernel = self.public_key.kernel
@@ -178,10 +214,20 @@ class FullExponent:
 
 
 class OwnKey:
-    """Powers mod p^2 and mod q^2 with independent uniform exponents, joined by CRT; for the private key's owner.
+    """A source of encryptions of zero for the owner of the private key, which stays in this process.
 
-    Cost: bits / 6 products of half the size each, after NARROW_POWERS of them bits / 8. The private key stays in this
-    process.
+    It joins powers mod p^2 and mod q^2 with independent uniform exponents by CRT. Each costs bits / 6 products of half
+    the size; after 2,048 of them, bits / 8.
+
+    Args:
+        private_key: the key.
+        uniform: source of uniform integers; the operating system's generator by default.
+
+    Example:
+        >>> own = paillier.OwnKey(key)
+        >>> vector = paillier.encrypt(paillier.Fixed.from_reals([0.5, 1.5], 16), own)
+        >>> paillier.decrypt(vector, key).to_reals().tolist()
+        [0.5, 1.5]
     """
 
     def __init__(self, private_key: PrivateKey, *, uniform: UniformInt = system_uniform) -> None:
@@ -198,6 +244,11 @@ class OwnKey:
         self._p2 = p * p
 
     def draw(self, count: int) -> Residues:
+        """Return encryptions of zero.
+
+        Args:
+            count: number of encryptions.
+        """
         mod_p2 = self._mod_p2.kernel.integers(self._mod_p2.random_powers(count, self._uniform))
         mod_q2 = self._mod_q2.kernel.integers(self._mod_q2.random_powers(count, self._uniform))
         joined = [b + (a - b) * self._q2_inverse % self._p2 * self._q2 for a, b in zip(mod_p2, mod_q2, strict=True)]
@@ -205,13 +256,25 @@ class OwnKey:
 
 
 class RandomiserPool:
-    """Randomisers made in idle time and drawn later, each once.
+    """A store of encryptions of zero that are made in idle time and drawn later, each once.
 
     Args:
-        needed: number of randomisers that the caller expects to draw: the pool makes no more. Any number may be drawn.
+        source: source that makes them.
+        capacity: largest number in the store, at least 1.
+        needed: number that the caller expects to draw. The store makes no more; any number may be drawn. None for no
+            expectation.
 
-    with pool.filling():
-        message = await channel.receive(...)
+    Raises:
+        RangeError: the capacity is below 1.
+
+    Example:
+        >>> pool = paillier.RandomiserPool(randomisers, capacity=100)
+        >>> pool.fill(10)
+        >>> len(pool)
+        10
+        >>> vector = paillier.encrypt(paillier.Fixed.from_reals([0.5, 1.5], 16), pool)
+        >>> len(pool)
+        8
     """
 
     CHUNK = 32  # made at a time, so that `filling` ends within milliseconds
@@ -228,7 +291,11 @@ class RandomiserPool:
         return len(self._made)
 
     def draw(self, count: int) -> Residues:
-        """Draw from the pool first, and the rest from the source."""
+        """Return encryptions of zero from the store, and the rest from the source.
+
+        Args:
+            count: number of encryptions.
+        """
         self._drawn += count
         drawn: list[Residues] = []
         with suppress(IndexError):
@@ -240,7 +307,11 @@ class RandomiserPool:
         return Residues.concatenate(drawn)
 
     def fill(self, count: int | None = None) -> None:
-        """Make `count` more, or as many as fit."""
+        """Make more encryptions of zero, at most as many as fit.
+
+        Args:
+            count: number of encryptions; None makes as many as fit.
+        """
         space = self._space()
         wanted = space if count is None else min(count, space)
         if wanted > 0:
@@ -250,7 +321,7 @@ class RandomiserPool:
 
     @contextmanager
     def filling(self) -> Iterator[None]:
-        """Fill the pool in a thread until the block ends or the pool is full."""
+        """Fill the store in a thread until the block ends or the store is full."""
         stop = threading.Event()
 
         def work() -> None:
@@ -272,7 +343,23 @@ class RandomiserPool:
 
 
 def randomisers_for(public_key: PublicKey, *, maker_trusted: bool, workers: Workers = THIS_PROCESS) -> Randomisers:
-    """Return the fast source if the key's maker is trusted and gave an hs; otherwise r^n."""
+    """Return the fast source of encryptions of zero for a trusted maker of the key, and r^n for an untrusted one.
+
+    Args:
+        public_key: the key.
+        maker_trusted: True if the key's maker is trusted to have chosen hs as Blindfit does.
+        workers: processes that share the powers, from `open_workers`; this process by default.
+
+    Returns:
+        A ShortExponent, or a FullExponent if `maker_trusted` is False.
+
+    Raises:
+        ConfigError: the maker is trusted, and the key has no hs.
+
+    Example:
+        >>> type(paillier.randomisers_for(key.public_key, maker_trusted=False)).__name__
+        'FullExponent'
+    """
     return ShortExponent(public_key, workers=workers) if maker_trusted else FullExponent(public_key, workers=workers)
 
 

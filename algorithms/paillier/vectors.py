@@ -29,10 +29,25 @@ C_co = TypeVar("C_co", bound=Ciphertext, covariant=True)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EncryptedVector(Generic[C_co]):
-    """Encrypted numbers value / 2^frac_bits, |value| <= bound.
+    """Encrypted numbers value / 2^frac_bits, with magnitudes of value up to bound. `encrypt` makes one.
 
-    EncryptedVector[FreshCiphertext] was re-randomised, and messages accept its `ciphertext`. Every operation gives an
-    EncryptedVector[Ciphertext], which they accept only after `rerandomize`.
+    An EncryptedVector[FreshCiphertext] was re-randomised, and messages accept its `ciphertext`. Every operation returns
+    an EncryptedVector[Ciphertext], which messages accept only after `rerandomize`. Vectors of one key and scale can be
+    added and subtracted with + and -, also with plain numbers (`Fixed`).
+
+    Args:
+        ciphertext: the ciphertexts.
+        frac_bits: fraction bits of all numbers.
+        bound: largest magnitude, in steps of 2^-frac_bits.
+
+    Raises:
+        RangeError: a number of this magnitude could wrap round under the key.
+
+    Example:
+        >>> vector = paillier.encrypt(paillier.Fixed.from_reals([0.5, -1.25, 3.0], 16), randomisers)
+        >>> doubled = vector.scale(paillier.Fixed.from_integers(2))
+        >>> paillier.decrypt(doubled - vector, key).to_reals().tolist()
+        [0.5, -1.25, 3.0]
     """
 
     ciphertext: C_co
@@ -44,10 +59,12 @@ class EncryptedVector(Generic[C_co]):
 
     @property
     def public_key(self) -> PublicKey:
+        """Key of the ciphertexts."""
         return self.ciphertext.public_key
 
     @property
     def residues(self) -> Residues:
+        """The ciphertexts, as the key's kernel holds them."""
         return self.ciphertext.residues
 
     def __len__(self) -> int:
@@ -65,15 +82,30 @@ class EncryptedVector(Generic[C_co]):
         bound: int,
         culprit: str,
     ) -> EncryptedVector[Ciphertext]:
-        """Return a peer's ciphertexts, each checked; scale and bound come from the protocol, never from the peer.
+        """Return a peer's ciphertexts, each checked. Scale and bound come from the protocol, never from the peer.
+
+        Args:
+            received: the ciphertexts.
+            public_key: expected key.
+            length: expected number of ciphertexts.
+            frac_bits: fraction bits of all numbers.
+            bound: largest magnitude, in steps of 2^-frac_bits.
+            culprit: name of the peer, for errors.
 
         Raises:
-            MalformedMessage: another length or key, or a ciphertext out of its range.
+            MalformedMessage: the key or the length differs, or a ciphertext is out of its range.
         """
         return EncryptedVector(received.open(public_key, length=length, culprit=culprit), frac_bits, bound)
 
     def rerandomize(self, randomisers: Randomisers) -> EncryptedVector[FreshCiphertext]:
-        """Return the same numbers under fresh randomness; two products each, and the cost of the randomisers."""
+        """Return the same numbers under fresh randomness; two products each, and the cost of the randomisers.
+
+        Args:
+            randomisers: source of encryptions of zero under the same key.
+
+        Raises:
+            LocalProtocolError: the randomisers are of another key.
+        """
         return EncryptedVector(randomize(self.ciphertext, randomisers), self.frac_bits, self.bound)
 
     # --- arithmetic -----------------------------------------------------------------------------------
@@ -97,9 +129,15 @@ class EncryptedVector(Generic[C_co]):
         return self._result(self._kernel.inverses(self.residues), self.frac_bits, self.bound)
 
     def scale(self, factors: Fixed) -> EncryptedVector[Ciphertext]:
-        """Return each number times its factor (factors of shape (n,)), or all times one (shape ()); frac_bits add up.
+        """Return each number times its factor. Fraction bits are added.
 
-        Cost: one power each, about 9/8 of the factor's bits in products; a factor below zero takes three products more.
+        Each number costs a power, about 9/8 of the factor's bits in products. A factor below 0 takes 3 more products.
+
+        Args:
+            factors: a factor for each number, shape (n,), or one factor for all, shape ().
+
+        Raises:
+            RangeError: the shapes do not fit, or a result could wrap round under the key.
         """
         bound = self.bound * factors.bound
         check_fits(bound, self.public_key)
@@ -113,11 +151,19 @@ class EncryptedVector(Generic[C_co]):
         return self._result(self.residues[which], self.frac_bits, self.bound)
 
     def take(self, indices: list[int]) -> EncryptedVector[Ciphertext]:
-        """Return the numbers at these positions, in this order."""
+        """Return the numbers at these positions, in this order.
+
+        Args:
+            indices: positions, from 0; a position may come several times.
+        """
         return self._result(self.residues.take(indices), self.frac_bits, self.bound)
 
     def within(self, bound: int) -> EncryptedVector[C_co]:
-        """Return the same vector under another bound, which a caller knows from elsewhere."""
+        """Return the same vector with another bound, which the caller knows from elsewhere. It is not checked here.
+
+        Args:
+            bound: largest magnitude, in steps of 2^-frac_bits.
+        """
         return EncryptedVector(self.ciphertext, self.frac_bits, bound)
 
     @property
@@ -144,13 +190,21 @@ class EncryptedVector(Generic[C_co]):
 
 
 def encrypt(values: Fixed, randomisers: Randomisers, *, bound: int | None = None) -> EncryptedVector[FreshCiphertext]:
-    """Encrypt numbers, shape (n,); two products each, and the cost of the randomisers.
+    """Return the numbers encrypted; two products each, and the cost of the randomisers.
 
     Args:
-        bound: largest magnitude, from public facts; by default that of the numbers themselves, which stays here.
+        values: numbers of shape (n,).
+        randomisers: source of encryptions of zero; it has the key.
+        bound: largest magnitude, in steps, from public facts; by default that of the numbers themselves, which stays
+            here.
 
     Raises:
-        RangeError: a number passes the bound, or the bound half the modulus.
+        RangeError: a number passes the bound, or the bound passes half the modulus.
+
+    Example:
+        >>> vector = paillier.encrypt(paillier.Fixed.from_reals([0.5, -1.25], frac_bits=16), randomisers)
+        >>> len(vector), vector.frac_bits
+        (2, 16)
     """
     public_key = randomisers.public_key
     bound = bound_of(values, bound)
@@ -173,11 +227,19 @@ def bound_of(values: Fixed, bound: int | None) -> int:
 
 
 def concatenate(parts: list[EncryptedVector[Ciphertext]]) -> EncryptedVector[Ciphertext]:
-    """Return one vector of several under one key and scale; no product.
+    """Return one vector of several, at no cost.
+
+    Args:
+        parts: vectors of one key and one scale, at least one.
 
     Raises:
-        RangeError: the list is empty, or has several scales.
-        LocalProtocolError: the vectors have several keys.
+        RangeError: the list is empty, or the scales differ.
+        LocalProtocolError: the keys differ.
+
+    Example:
+        >>> vector = paillier.encrypt(paillier.Fixed.from_reals([0.5, 1.5], 16), randomisers)
+        >>> len(paillier.concatenate([vector, vector]))
+        4
     """
     if not parts:
         raise RangeError("no vectors to join")
@@ -193,11 +255,21 @@ def concatenate(parts: list[EncryptedVector[Ciphertext]]) -> EncryptedVector[Cip
 
 
 def decrypt(vector: EncryptedVector[Ciphertext], private_key: PrivateKey, *, threads: int = 1) -> Fixed:
-    """Return the numbers; each ciphertext is checked first (see PrivateKey.decrypt_residues).
+    """Return the numbers of a vector. Each ciphertext is checked and blinded first.
+
+    Args:
+        vector: the encrypted numbers.
+        private_key: private key of the vector's key.
+        threads: number of threads that share the powers.
 
     Raises:
         LocalProtocolError: the vector is under another key.
-        RangeError: a ciphertext is invalid, or a number passes the vector's bound: a peer did not keep to it.
+        RangeError: a ciphertext is invalid, or a number passes the vector's bound, which a peer did not obey.
+
+    Example:
+        >>> vector = paillier.encrypt(paillier.Fixed.from_reals([0.5, -1.25], frac_bits=16), randomisers)
+        >>> paillier.decrypt(vector, key).to_reals().tolist()
+        [0.5, -1.25]
     """
     if vector.public_key != private_key.public_key:
         raise LocalProtocolError("the vector is encrypted under another key")

@@ -21,7 +21,7 @@ SUFFIXES: Mapping[str, str] = {"onnx": ".onnx", "pmml": ".pmml", "python": ".py"
 REPORT = "report.json"
 
 
-def export_model(models: Sequence[Any], form: str, dialect: str | None = None, out: Path | None = None) -> Found:
+def export_model(models: Sequence[object], form: str, dialect: str | None = None, out: Path | None = None) -> Found:
     """Write one model, or all parts of one, in another format.
 
     Args:
@@ -59,7 +59,7 @@ def export_model(models: Sequence[Any], form: str, dialect: str | None = None, o
         "outputs": formula.outputs,
     }
     lines = [f"{target}: {len(formula.inputs)} columns in, {', '.join(formula.outputs)} out"]
-    if formula.predicts == "none":
+    if formula.predicts == "none" and isinstance(fitted[0], VerticalModelPart):
         others = ", ".join(set(fitted[0].data_parties) - {formula.parts[0].party})
         lines.append(f"score_part is only this party's part of a score: add the parts of {others}")
     return Found(document, lines)

@@ -23,12 +23,26 @@ SLOW_LINK = Line(latency_s=0.04, bits_per_s=100e6)  # from one organisation to a
 
 @dataclass(frozen=True, slots=True)
 class Finding:
+    """One finding of `check`.
+
+    Attributes:
+        level: "ok", "note", "warning" or "refuses".
+        about: option, party or topic that the finding is about.
+        text: finding in words, with the next step if there is one.
+
+    Example:
+        >>> finding = blindfit.check("job.toml", privacy={"epsilon": 20.0})[0]
+        >>> finding.level in ("ok", "note", "warning", "refuses")
+        True
+    """
+
     level: Level
     about: str
     text: str
 
     @property
     def refuses(self) -> bool:
+        """True if `run` would refuse the job for this reason."""
         return self.level == "refuses"
 
 

@@ -77,8 +77,8 @@ def score_rows(held_out: HeldOut, report: Report, out: Path) -> Floats:
         raise DataError(f"{out} has no model of a party", hint="score the folder of a finished training")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnseenLevelWarning)  # a held-out row may have a level that no other row has
-        if isinstance(models[0], VerticalModelPart):
-            return _add_parts(models, held_out.rows, out)
+        if parts := [model for model in models if isinstance(model, VerticalModelPart)]:
+            return _add_parts(parts, held_out.rows, out)
         (model,) = models
         if isinstance(model, LabelRegressionModel):
             return model.predict(held_out.rows)

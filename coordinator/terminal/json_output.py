@@ -29,12 +29,19 @@ F = TypeVar("F", bound="Callable[..., Found | None]")
 
 @dataclass(frozen=True, repr=False)
 class Found:
-    """Output of a command.
+    """The findings of a command. It prints as the command's own output, in a notebook as tables.
 
     Attributes:
-        document: output for a program: mappings, sequences, dataclasses, texts, numbers.
-        shown: output for a person: texts that stand on their own lines, and objects that rich renders.
+        document: content for a program: mappings, sequences, dataclasses, texts, numbers.
+        shown: content for a person: lines of text, and tables of the library rich.
         status: exit status of the command.
+
+    Example:
+        >>> found = blindfit.ledger("meter.toml")
+        >>> len(found.document["entries"]) > 0
+        True
+        >>> found.to_json().startswith("{")
+        True
     """
 
     document: Any
@@ -42,8 +49,12 @@ class Found:
     status: ExitCode = ExitCode.DONE
 
     def show(self, console: Console) -> None:
-        """Print each text unchanged on one line of any length, so that a person can copy it."""
-        from rich.text import Text  # not at the top: a command that prints JSON needs no rich
+        """Print the content for a person. Each text stays on one line, however long, so that it can be copied.
+
+        Args:
+            console: console of the library rich.
+        """
+        from rich.text import Text  # here: a command that prints JSON needs no rich
 
         for each in self.shown:
             if isinstance(each, str):
@@ -64,6 +75,7 @@ class Found:
         return render_html(self.shown)
 
     def to_json(self) -> str:
+        """Return the document as JSON, as the command prints it with --json."""
         return json.dumps(self.document, indent=2, default=_plain, allow_nan=False) + "\n"
 
 

@@ -56,20 +56,34 @@ class Identity:
 
 
 def load_identity(
-    certificate: Path,
-    key: Path,
-    authority: Path,
-    revoked: Path | None = None,
+    certificate: str | Path,
+    key: str | Path,
+    authority: str | Path,
+    revoked: str | Path | None = None,
     passphrase: bytes | None = None,
 ) -> Identity:
-    """Read a party's files, and check everything that a peer would check.
+    """Read a party's certificate and key, and check everything that a peer would check.
 
     Args:
-        revoked: revocation list of the authority; by default crl.pem next to the certificate, if it is there.
+        certificate: file of the certificate, PEM.
+        key: file of its private key, PEM.
+        authority: file of the authority's certificate, PEM.
+        revoked: file of the authority's revocation list; by default crl.pem next to the certificate, if it exists.
+        passphrase: passphrase of the key, if the key is encrypted.
+
+    Returns:
+        The identity; its repr has no secret.
 
     Raises:
-        ConfigError: a file has an error; the message names the file, the error and the remedy.
+        ConfigError: a file is missing or wrong; the message names it and the next step.
+
+    Example:
+        >>> shop = blindfit.load_identity("shop/certificate.pem", "shop/key.pem", "shop/authority.pem")
+        >>> shop.name, shop.role
+        ('shop', 'active')
     """
+    certificate, key, authority = Path(certificate), Path(key), Path(authority)
+    revoked = None if revoked is None else Path(revoked)
     files = PartyFiles(certificate, key, authority, revoked)
     stamps = _stamps(files)  # before the files are read, so that a change meanwhile is noticed
     leaf, root = read_certificate(certificate), read_certificate(authority)

@@ -31,7 +31,7 @@ from blindfit.parties.label_dp.fit import Fitted, Rows
 from blindfit.parties.label_dp.report import LabelDPReport, report_of
 from blindfit.parties.label_dp.settings import MECHANISM_OPTIONS, LabelDPJob
 from blindfit.parties.measurement import asking
-from blindfit.parties.measurement.client import MeasurementClient, ReleasedLabels, check_description
+from blindfit.parties.measurement.calls import MeasurementCalls, ReleasedLabels, check_description
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.proposal import Member
 from blindfit.parties.sessions.session import Session
@@ -82,7 +82,7 @@ class LabelRegression:
 
     async def _release(
         self,
-        client: MeasurementClient,
+        client: MeasurementCalls,
         rows: Rows,
         description: measurement_pb2.DatasetDescription,
         session: Session[LabelDPJob],

@@ -10,7 +10,7 @@ import numpy as np
 
 from blindfit.algorithms.estimators.label_noise import law_points
 from blindfit.parties.label_dp.settings import HAVE_A_BIAS, LabelDPJob
-from blindfit.parties.measurement.client import ReleasedLabels
+from blindfit.parties.measurement.calls import ReleasedLabels
 from blindfit.parties.sessions.session import Session
 from blindfit.parties.training.report import (
     FittedRows,

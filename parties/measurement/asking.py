@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from blindfit.parties.job.parameters import JobParameters
-from blindfit.parties.measurement.client import MeasurementClient
+from blindfit.parties.measurement.calls import MeasurementCalls
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.session import Session
 
 
-def client_of(party: Party, session: Session[JobParameters], server: str) -> MeasurementClient:
+def client_of(party: Party, session: Session[JobParameters], server: str) -> MeasurementCalls:
     """Return a client of a server of the session, with the job's deadlines."""
     timeouts = session.job.timeouts
-    return MeasurementClient(
+    return MeasurementCalls(
         party.identity,
         server,
         session.channel.peers[server],

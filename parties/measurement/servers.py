@@ -7,10 +7,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from blindfit.algorithms.errors import DataError, MalformedMessage, TransportError
+from blindfit.algorithms.errors import TransportError
 from blindfit.algorithms.protocols import walr
 from blindfit.algorithms.protocols.walr import (
     AggregateOpen,
@@ -21,10 +20,14 @@ from blindfit.algorithms.protocols.walr import (
 from blindfit.algorithms.protocols.walr.blocks import Block
 from blindfit.algorithms.protocols.walr.grid import Grid
 from blindfit.algorithms.protocols.walr.statement import Between
-from blindfit.parties.identity import key_proof
-from blindfit.parties.identity.key_proof import KeyProof
 from blindfit.parties.measurement import asking
-from blindfit.parties.measurement.client import Aggregate, MeasurementClient, check_description
+from blindfit.parties.measurement.calls import (
+    Aggregate,
+    MeasurementCalls,
+    check_description,
+    check_receipt_key,
+    check_rows_scaled,
+)
 from blindfit.parties.measurement.ways.choose import way_at_active_party
 from blindfit.parties.measurement.ways.way import AtActiveParty
 from blindfit.parties.sessions.party import Party
@@ -42,23 +45,8 @@ class Server:
     """One measurement server, and its description of its dataset."""
 
     member: Member
-    client: MeasurementClient
+    client: MeasurementCalls
     description: measurement_pb2.DatasetDescription
-
-
-def proof_of(description: measurement_pb2.DatasetDescription) -> KeyProof:
-    return KeyProof(description.certificate, description.receipt_key_signature)
-
-
-def check_key_proof(party: Party, description: measurement_pb2.DatasetDescription, *, server: str) -> None:
-    """Raise MalformedMessage if the server's certificate does not prove that the receipt key is its own."""
-    authority, proof = key_proof.authority_of(party.identity), proof_of(description)
-    try:
-        key_proof.check(proof, server, key_proof.RECEIPTS, description.receipt_key, authority, datetime.now(UTC))
-    except DataError as error:
-        raise MalformedMessage(
-            culprit=server, field="receipt_key_signature", reason=error.message, step="Describe"
-        ) from None
 
 
 @dataclass(frozen=True, repr=False)
@@ -184,7 +172,7 @@ class Servers:
             client = asking.client_of(party, session, member.name)
             description = await client.describe(member.dataset)
             check_description(description, server=member.name)
-            check_key_proof(party, description, server=member.name)
+            check_receipt_key(party.identity, description, server=member.name)
             return Server(member, client, description)
 
         members = sorted((m for m in session.members.values() if m.role == "measurement"), key=lambda m: m.name)
@@ -249,9 +237,7 @@ class Servers:
         statement.check_proof(request, answer, about)
         held = answer.receipt, answer.receipt_signature
         hold_receipt(self._party.store, name, description.receipt_key, description.population, held)
-        if answer.rows_scaled:
-            reason = "declares that rows within the bound were too long"
-            raise MalformedMessage(culprit=name, field="rows_scaled", reason=reason, step="NoisySum")
+        check_rows_scaled(answer.rows_scaled, server=name)
         return await asyncio.to_thread(self._way.open_answer, aggregate, request, server=name)
 
 

@@ -14,6 +14,7 @@ from blindfit.parties.job.parameters import JobParameters
 if TYPE_CHECKING:
     from blindfit.algorithms.messages import ParameterValue
     from blindfit.algorithms.protocols.table import Table
+    from blindfit.algorithms.statistics.models import Model
     from blindfit.parties.sessions.party import Party
     from blindfit.parties.sessions.proposal import Member, Proposed
     from blindfit.parties.sessions.session import Session
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 J = TypeVar("J", bound=JobParameters)
 J_contra = TypeVar("J_contra", bound=JobParameters, contravariant=True)
 Summary = dict[str, "ParameterValue"]
-ModelReader = Callable[[Mapping[str, Any]], Any]  # content of a model.json -> the model; raises DataError
+ModelReader = Callable[[Mapping[str, Any]], "Model"]
+"""Function that makes a model of the content of a model.json, or raises DataError."""
 
 
 class Seat(Protocol[J_contra]):

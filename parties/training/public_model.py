@@ -12,10 +12,23 @@ from blindfit.parties.settings import PartySettings
 
 
 def load_pretrained(path: str | Path) -> Pretrained:
-    """Return the model of a pretrained.json, fitted to public rows.
+    """Read a pretrained.json: a model that was fitted to public rows.
+
+    Args:
+        path: the file.
+
+    Returns:
+        The model; `init=` of the estimators takes it.
 
     Raises:
-            DataError: there is an error in the file; the message names the file.
+        DataError: the file is missing, or is not such a model; the message names the file and the field.
+
+    Example:
+        >>> names = ["a", "b", "c"]
+        >>> fitted = blindfit.pretrain(pd.DataFrame(X, columns=names), y)
+        >>> _ = Path("pretrained.json").write_text(fitted.to_json())
+        >>> blindfit.load_pretrained("pretrained.json").columns
+        ('a', 'b', 'c')
     """
     content = read_json(Path(path))
     try:

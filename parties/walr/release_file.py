@@ -33,8 +33,8 @@ from blindfit.algorithms.statistics.walr.model import WALRModel
 from blindfit.parties.files.vault import MODEL_KEY
 from blindfit.parties.identity import key_proof
 from blindfit.parties.identity.identity import current
-from blindfit.parties.measurement.client import Aggregate
-from blindfit.parties.measurement.servers import Released, Server, content_salt, proof_of
+from blindfit.parties.measurement.calls import Aggregate, proof_of
+from blindfit.parties.measurement.servers import Released, Server, content_salt
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.session import Session
 from blindfit.parties.store.database import stamp

@@ -68,9 +68,23 @@ def cluster_of(settings: PartySettings, base_dir: Path) -> OpenWorkers:
 def open_workers(compute: ComputeSettings, base_dir: Path = Path()) -> Iterator[Workers]:
     """Yield the workers that the settings name. A cluster must be reachable and run this version of Blindfit.
 
+    Args:
+        compute: the settings.
+        base_dir: folder at which relative paths of the settings start.
+
+    Yields:
+        The workers, for the functions of `blindfit.paillier`; they end with the block.
+
     Raises:
         ConfigError: a file of the cluster's identity is wrong, or Dask is not installed.
         ComputeFailed: the cluster cannot be reached, has no workers, or they run another version.
+
+    Example:
+        >>> w_enc = paillier.encrypt(paillier.Fixed.from_reals([0.5, -1.25], 16), randomisers)
+        >>> X = paillier.Fixed.from_reals([[2.0, 0.0], [4.0, 1.0]], 12)
+        >>> with paillier.open_workers(paillier.ComputeSettings(backend="serial")) as workers:
+        ...     paillier.decrypt(paillier.rows_dot(X, w_enc, workers=workers), key).to_reals().tolist()
+        [1.0, 0.75]
     """
     if compute.backend == "dask":
         with _connect(compute, base_dir) as client:

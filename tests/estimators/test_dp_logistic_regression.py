@@ -441,9 +441,9 @@ def test_options_are_refused_with_one_line(data, options):
 def test_public_rows_that_do_not_go_along_are_refused(data, public):
     with pytest.raises(ConfigError, match="go together"):
         DPLogisticRegression().fit(*data, X_public=public[0])
-    with pytest.raises(ConfigError, match="leave one of them out"):
+    with pytest.raises(ConfigError, match="set loss_share = 0, or pass no public rows"):
         DPLogisticRegression(loss_share=0.1).fit(*data, *public)
-    with pytest.raises(DataError, match="labels that y has not: 2"):
+    with pytest.raises(DataError, match="labels that y does not have: 2"):
         DPLogisticRegression().fit(*data, public[0], public[1] + 1)
 
 

@@ -131,7 +131,7 @@ def test_budgets_within_budgets_count_both_or_neither(rows: tuple[np.ndarray, np
         assert (outer.releases, inner.releases) == (0, 0)
         WALRClassifier(epsilon=0.1).fit(*rows)
     assert (outer.releases, inner.releases) == (1, 1)
-    with outer, pytest.raises(ConfigError, match="open already"), outer:
+    with outer, pytest.raises(ConfigError, match="already open"), outer:
         pass
 
 

@@ -428,9 +428,20 @@ def test_noise_of_an_iteration_that_is_too_narrow() -> None:
             FEATURES, LABELS
         )
 
-    with refused("take a smaller epsilon, more iterations or a smaller loss_share"):
+    with refused("choose a smaller epsilon, more iterations or a smaller loss_share"):
         fitted()
     fitted(epsilon=1.0)
+
+
+def test_a_loss_that_public_rows_show_at_no_cost() -> None:
+    def fitted(loss_share: float, *public: np.ndarray) -> DPLogisticRegression:
+        model = DPLogisticRegression(delta=1e-5, feature_bounds=(-5, 5), loss_share=loss_share)
+        return model.fit(FEATURES, LABELS, *public)
+
+    with refused("set loss_share = 0, or pass no public rows"):
+        fitted(0.1, FEATURES, LABELS)
+    fitted(0.0, FEATURES, LABELS)
+    fitted(0.1)
 
 
 @each_case(

@@ -17,7 +17,7 @@ from blindfit.algorithms.protocols.taylor import roles
 from blindfit.parties.dp_lr import trainer
 from blindfit.parties.dp_lr.report import DPLRReport, RowFigures
 from blindfit.parties.label_dp import consumer
-from blindfit.parties.measurement.client import MeasurementClient
+from blindfit.parties.measurement.calls import MeasurementCalls
 from blindfit.parties.snapshots.snapshot import Snapshot
 from blindfit.parties.snapshots.snapshots import Snapshots
 from blindfit.parties.taylor import data_party, key_node
@@ -222,7 +222,7 @@ def test_figures_on_labels_that_a_budget_protects(fresh: Probe, monkeypatch: pyt
 
 
 def test_an_order_of_calls_that_depends_on_a_feature(fresh: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
-    read_rows, describe, budget = consumer.read_rows, MeasurementClient.describe, MeasurementClient.budget
+    read_rows, describe, budget = consumer.read_rows, MeasurementCalls.describe, MeasurementCalls.budget
     read: list[Any] = []
     early: list[Any] = []
 
@@ -230,16 +230,16 @@ def test_an_order_of_calls_that_depends_on_a_feature(fresh: Probe, monkeypatch: 
         read.append(read_rows(*arguments))
         return read[-1]
 
-    async def budget_first(client: MeasurementClient, dataset: str) -> Any:
+    async def budget_first(client: MeasurementCalls, dataset: str) -> Any:
         if 0.777 in read[-1].train_features and not early:
             early.append(await budget(client, dataset))
         return await describe(client, dataset)
 
-    async def budget_once(client: MeasurementClient, dataset: str) -> Any:
+    async def budget_once(client: MeasurementCalls, dataset: str) -> Any:
         return early.pop() if early else await budget(client, dataset)
 
     monkeypatch.setattr(consumer, "read_rows", rows)
-    monkeypatch.setattr(MeasurementClient, "describe", budget_first)
-    monkeypatch.setattr(MeasurementClient, "budget", budget_once)
+    monkeypatch.setattr(MeasurementCalls, "describe", budget_first)
+    monkeypatch.setattr(MeasurementCalls, "budget", budget_once)
     (found,) = told_apart(Pair("label-dp", "a-feature", "shop", a_feature("shop")), "meter", fresh)
     assert "DescribeDatasetRequest | BudgetRequest" in found

@@ -22,7 +22,7 @@ from blindfit.parties.files.written import write_json
 from blindfit.parties.label_dp.consumer import fit_rows, settings_on
 from blindfit.parties.label_dp.fit import Rows
 from blindfit.parties.label_dp.report import LabelDPReport, report_of
-from blindfit.parties.measurement.client import ReleasedLabels
+from blindfit.parties.measurement.calls import ReleasedLabels
 from blindfit.protos import measurement_pb2 as pb
 from tests.done_once import run_once
 from tests.reports import write_report

@@ -27,7 +27,7 @@ from blindfit.coordinator.label_dp.preflight import expected_mechanism
 from blindfit.parties.label_dp.consumer import fit_rows, settings_on
 from blindfit.parties.label_dp.fit import Rows
 from blindfit.parties.measurement import labels_codec
-from blindfit.parties.measurement.client import _make_released
+from blindfit.parties.measurement.calls import _make_released
 from tests.each_case import each_case
 from tests.label_dp.conftest import COLUMNS, LABEL_RANGE, PARTIES, rows_and_labels
 from tests.measurement.house import House

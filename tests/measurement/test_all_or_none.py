@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from blindfit.algorithms.errors import DataError, PeerUnreachable
-from blindfit.parties.measurement.client import MeasurementClient
+from blindfit.parties.measurement.calls import MeasurementCalls
 from blindfit.parties.measurement.codec import ServerSide
 from blindfit.parties.measurement.servers import all_or_none
 from blindfit.parties.wire.together import failures_of
@@ -42,7 +42,7 @@ async def asked_in_vain(
         async with await asyncio.start_server(accept, "127.0.0.1", 0) as silent:
             address = f"127.0.0.1:{silent.sockets[0].getsockname()[1]}"
             me = make_identity(authority, "shop")
-            client = MeasurementClient(me, "labels", address, step_timeout_s=FOR_EVER_S, reconnect_s=FOR_EVER_S)
+            client = MeasurementCalls(me, "labels", address, step_timeout_s=FOR_EVER_S, reconnect_s=FOR_EVER_S)
             yield client.aggregate(rows, house.request(rows)), waits
         for writer in writers:
             writer.close()  # else the thread that shakes hands lasts as long as it may

@@ -41,7 +41,7 @@ from blindfit.parties.identity import connections as tls
 from blindfit.parties.measurement import codec as measurement_codec
 from blindfit.parties.measurement import server as measurement
 from blindfit.parties.measurement.asking import reporter
-from blindfit.parties.measurement.client import MeasurementClient, check_description
+from blindfit.parties.measurement.calls import MeasurementCalls, check_description
 from blindfit.parties.measurement.codec import ServerSide
 from blindfit.parties.measurement.desk import AggregateDesk
 from blindfit.parties.measurement.server import MeasurementServicer
@@ -334,7 +334,7 @@ async def test_a_server_that_was_never_there_is_named(house: House, authority: P
 async def test_an_address_that_swallows_everything_costs_no_more_than_reconnect_s(authority: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"127.0.0.1:{silent.getsockname()[1]}"
-        client = MeasurementClient(make_identity(authority, "shop"), "labels", address, reconnect_s=0.5)
+        client = MeasurementCalls(make_identity(authority, "shop"), "labels", address, reconnect_s=0.5)
         with pytest.raises(PeerUnreachable) as lost:
             await client.describe("visits")
         assert lost.value.step == "Describe"

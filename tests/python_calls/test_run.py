@@ -143,7 +143,7 @@ def test_a_signal_handler_of_the_program_stays(measured: World) -> None:
 
 
 def test_an_interrupt_cancels_the_job_and_ends_its_processes(vertical: World) -> None:
-    """As a notebook's stop button: the whole group of processes hears it."""
+    """A notebook's stop button interrupts the whole group of processes."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     words = [sys.executable, "-u", "-m", "tests.python_calls.interrupted"]
     with subprocess.Popen(

@@ -21,7 +21,7 @@ import numpy as np
 from blindfit.algorithms.errors import BlindfitError
 from blindfit.algorithms.protocols import walr
 from blindfit.parties.identity import connections as tls
-from blindfit.parties.measurement.client import MeasurementClient
+from blindfit.parties.measurement.calls import MeasurementCalls
 from blindfit.parties.wire.limits import Limits
 from blindfit.protos import control_pb2, control_pb2_grpc, exchange_pb2_grpc, measurement_pb2, measurement_pb2_grpc
 from blindfit.protos import exchange_pb2 as pb
@@ -52,11 +52,11 @@ class Attacker:
         async with await tls.open_channel(make_identity(self._authority, name), "meter", self.address) as channel:
             yield channel
 
-    def client(self, name: str) -> MeasurementClient:
-        return MeasurementClient(make_identity(self._authority, name), "meter", self.address, step_timeout_s=120)
+    def client(self, name: str) -> MeasurementCalls:
+        return MeasurementCalls(make_identity(self._authority, name), "meter", self.address, step_timeout_s=120)
 
 
-async def ask(client: MeasurementClient, release: str, epsilon: float, n_rows: int = N_ROWS) -> None:
+async def ask(client: MeasurementCalls, release: str, epsilon: float, n_rows: int = N_ROWS) -> None:
     described = await client.describe("labels")
     settings = walr.ReleaseSettings("labels", described.snapshot, epsilon=epsilon, delta=1e-6, release=release)
     rows = walr.ConsumerRows(tuple(map(str, range(n_rows))), np.full((n_rows, COLUMNS), ONE // 4, np.int32))

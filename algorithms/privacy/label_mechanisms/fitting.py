@@ -40,28 +40,37 @@ _EVERYWHERE = frozenset({"name", "grid", "epsilon"})
 
 @dataclass(frozen=True)
 class MechanismSettings:
-    """Settings that an operator chooses. An option that the named mechanism does not use must stay None.
+    """Settings of a label mechanism. An option that the mechanism does not use must stay None.
 
     Args:
-        name: one of NAMES.
-        grid: the labels' public range. For gaussian, a grid of the default number of cells becomes finer if epsilon
-            needs it (`fine_enough`).
-        epsilon: the whole epsilon, with the prior's estimate.
-        delta: the whole delta; 0 unless the mechanism is "gaussian".
-        prior: prior knowledge of the labels from elsewhere; None: it is estimated from the labels.
-        epsilon_prior: the part of epsilon for that estimate; None: a third.
-        prior_mechanism: mechanism of the estimate: "laplace" or "staircase" noise on each label, or "histogram":
-            Laplace noise on the counts. None: laplace for the rp mechanisms, histogram for rr-on-bins and unbiased.
-        cell_width: cell width of the prior's histogram, in units of the label; None: the noisy labels' standard
-            deviation, and for "histogram" the rounding, or a 64th of the range.
-        half_width: half width of the neighbourhood that the rp mechanisms favour, in units of the label; "auto" (the
-            meaning of None) is only for rp-with-prior.
-        optimal_for: the error that the staircase makes least; None: squared.
-        rounding: width to which rr-on-bins and unbiased round labels down first, in units of the label; None: no
+        name: "laplace", "gaussian", "staircase", "rr-on-bins", "unbiased", "rp-with-prior" or "rp-banded".
+        grid: public range of the labels. For gaussian, a grid of the default number of cells becomes finer if epsilon
+            requires it (`fine_enough`).
+        epsilon: whole epsilon of one row's label, the prior's estimate included, 0.0001 to 30; to 50 for gaussian.
+        delta: whole delta; 0 unless the mechanism is "gaussian".
+        prior: prior knowledge of the labels from elsewhere; None estimates it from the labels.
+        epsilon_prior: part of epsilon for that estimate; None takes a third.
+        prior_mechanism: mechanism of the estimate: "laplace" or "staircase" noise on each label, or "histogram", which
+            is Laplace noise on the counts. None takes laplace for the rp mechanisms, and histogram for rr-on-bins and
+            unbiased.
+        cell_width: cell width of the prior's histogram, in units of the label. None takes the standard deviation of the
+            noisy labels; for "histogram" it takes the rounding, or a 64th of the range.
+        half_width: half width of the neighbourhood that the rp mechanisms favour, in units of the label. "auto", which
+            None means, is only for rp-with-prior.
+        optimal_for: error that the staircase minimises, "squared" or "absolute"; None takes "squared".
+        rounding: width to which rr-on-bins and unbiased first round labels down, in units of the label; None for no
             rounding.
-        output_cells: approximate number of outputs of unbiased; None: 32 more than inputs.
-        output_reach: distance of the outermost outputs of unbiased from the ends of the range, in units of the label;
-            None: twice the least that is needed, or a quarter of the range if that is more.
+        output_cells: approximate number of outputs of unbiased, 4 to 1,000; None takes 32 more than inputs.
+        output_reach: distance of the outermost outputs of unbiased from the ends of the range, in units of the label.
+            None takes twice the least that is needed, or a quarter of the range if that is more.
+
+    Raises:
+        ConfigError: a setting is not valid, or the mechanism does not use it; the message names it.
+
+    Example:
+        >>> settings = blindfit.MechanismSettings("staircase", blindfit.LabelGrid(0.0, 100.0), epsilon=2.0)
+        >>> settings.takes_prior, settings.epsilon_left
+        (False, 2.0)
     """
 
     name: str
@@ -134,34 +143,36 @@ class MechanismSettings:
 
     @property
     def estimates_prior(self) -> bool:
+        """True if the prior is estimated from the labels, which spends a part of epsilon."""
         return self.takes_prior and self.prior is None
 
     @property
     def epsilon_of_prior(self) -> float:
-        """The part of epsilon that the estimate of the prior takes."""
+        """Part of epsilon for the estimate of the prior, if there is one."""
         return self.epsilon_prior or self.epsilon / 3
 
     @property
     def prior_estimated_by(self) -> str:
+        """Mechanism of the prior's estimate, if there is one."""
         return self.prior_mechanism or ("laplace" if self.name.startswith("rp-") else "histogram")
 
     @property
     def width_of_cells(self) -> float | None:
-        """Width of the prior's cells; None: it follows from the noisy labels, or is a 64th of the range."""
+        """Width of the prior's cells. None means that it follows from the noisy labels, or is a 64th of the range."""
         if self.cell_width is None and self.estimates_prior and self.prior_estimated_by == "histogram":
             return self.rounding
         return self.cell_width
 
     @property
     def epsilon_left(self) -> float:
-        """The part of epsilon for the mechanism itself."""
+        """Part of epsilon for the mechanism itself."""
         if not self.estimates_prior:
             return self.epsilon
         return math.nextafter(self.epsilon - self.epsilon_of_prior, 0.0)  # so that the sum does not round above epsilon
 
     @property
     def in_full(self) -> MechanismSettings:
-        """The settings with their defaults written out: two settings that mean the same are then equal."""
+        """The same settings with all defaults, so that two settings with the same meaning are equal."""
         said: dict[str, Any] = {}
         if self.name == "staircase":
             said["optimal_for"] = self.optimal_for or "squared"
@@ -195,15 +206,21 @@ MakeMechanism = Callable[[MechanismSettings, float, Prior | None], LabelMechanis
 
 @dataclass(frozen=True)
 class FittedMechanism:
-    """A mechanism, and the cost of making it.
+    """A mechanism, and the epsilon that its estimate of the prior cost. `fit` returns it.
 
     Args:
         mechanism: the mechanism; all of it is public.
-        prior: the prior that was used, given or estimated; None if the mechanism needs no prior.
-        prior_mechanism: mechanism that estimated it; None if nothing was estimated.
-        epsilon_prior: the epsilon that the estimate cost.
-        rows_outside: number of labels that the prior puts outside the interval to which the rp mechanisms clip; None
-            for the others.
+        prior: prior that was given or estimated; None if the mechanism needs no prior.
+        prior_mechanism: mechanism that estimated the prior; None if nothing was estimated.
+        epsilon_prior: epsilon that the estimate cost; 0 without an estimate.
+        rows_outside: expected number of labels outside the interval to which the rp mechanisms clip, by the prior; None
+            for other mechanisms.
+
+    Example:
+        >>> settings = label_mechanisms.MechanismSettings("rr-on-bins", label_mechanisms.LabelGrid(0, 10, 64), 3.0)
+        >>> fitted = label_mechanisms.fit(settings, np.linspace(0.0, 10.0, 500))
+        >>> fitted.epsilon_prior, fitted.epsilon <= 3.0
+        (1.0, True)
     """
 
     mechanism: LabelMechanism
@@ -219,6 +236,7 @@ class FittedMechanism:
 
     @property
     def delta(self) -> float:
+        """Delta of the release; the estimate has none."""
         return self.mechanism.delta
 
 
@@ -228,15 +246,30 @@ def fit(
     uniform: UniformInt = system_uniform,
     make: MakeMechanism | None = None,
 ) -> FittedMechanism:
-    """Return a mechanism for these labels; they affect only the prior's estimate, which is private.
+    """Return a mechanism for these labels. They affect only the prior's estimate, which is private.
 
     Args:
-        make: `make_mechanism`, or a function that calls it elsewhere. It gets the prior and no label. So its duration,
-            and its failure, reveal no more of the labels than the estimate that is charged.
+        settings: mechanism, grid and epsilon.
+        labels: finite numbers, shape (rows,).
+        uniform: source of uniform integers; the operating system's generator by default.
+        make: function that makes the mechanism from the settings, the remaining epsilon and the prior, perhaps in
+            another process. It gets no label. So its duration and its failure reveal no more about labels than the
+            estimate, which is charged. By default the mechanism is made here.
+
+    Returns:
+        The mechanism, with the epsilon that the estimate cost.
 
     Raises:
         DataError: a label is not a finite number.
         ConfigError: the mechanism cannot be made with these settings.
+
+    Example:
+        >>> grid = label_mechanisms.LabelGrid(0.0, 100.0)
+        >>> labels = np.linspace(0.0, 100.0, 1000)
+        >>> fitted = label_mechanisms.fit(label_mechanisms.MechanismSettings("staircase", grid, epsilon=2.0), labels)
+        >>> noisy = fitted.mechanism.randomise(labels)
+        >>> noisy.shape, fitted.epsilon
+        ((1000,), 2.0)
     """
     make = make or make_mechanism
     steps = settings.grid.steps(labels)

@@ -30,10 +30,20 @@ from blindfit.algorithms.randomness import UniformInt
 
 
 def fine_enough(grid: LabelGrid, epsilon: float, delta: float) -> LabelGrid:
-    """Return the grid with its cells halved until the noise is 2^16 steps wide: so wide, it composes as if continuous.
+    """Return the grid with its cells halved until the noise is 2^16 steps wide, so that it composes as if continuous.
+
+    Args:
+        grid: the grid.
+        epsilon: epsilon of one row's label.
+        delta: delta of one row's label.
 
     Raises:
         ConfigError: epsilon or delta is out of range, or no grid of labels is fine enough.
+
+    Example:
+        >>> grid = label_mechanisms.LabelGrid(0.0, 10.0, cells=16_384)
+        >>> label_mechanisms.fine_enough(grid, epsilon=4.0, delta=1e-6).cells
+        65536
     """
     multiplier = analytic_noise_multiplier(epsilon, delta)
     cells = grid.cells

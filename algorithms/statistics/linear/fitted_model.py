@@ -28,15 +28,17 @@ class FittedModel:
 
     @property
     def feature_names_in_(self) -> NDArray[Any]:
+        """Names of the raw features, in order: object array of shape (columns,)."""
         return np.array(self.standardiser.columns, dtype=object)
 
     @property
     def n_features_in_(self) -> int:
+        """Number of raw features."""
         return len(self.standardiser.columns)
 
     @property
     def privacy_statement_(self) -> str:
-        """One sentence from the model's file: whom it protects, how much, and by which mechanism."""
+        """One sentence from the model's file: the protected unit, the amount and the mechanism."""
         stamp = getattr(self, "rehearsal", "")
         return f"{stamp}. " * bool(stamp) + statement_of(getattr(self, "privacy", {}))
 
@@ -46,17 +48,17 @@ class LinearModel(FittedModel, ABC):
 
     @abstractmethod
     def standardised_weights(self) -> tuple[Floats, float]:
-        """Return the weights of the kept columns and the intercept, 0 for a model without one."""
+        """Return the weights of the kept columns, and the intercept, 0 for a model without one."""
 
     @property
     def coef_(self) -> Floats:
-        """Weights, (1, columns), for features as they are read; 0 for a column without a weight."""
+        """Weights for features as they are read, shape (1, columns); 0 for a column without a weight."""
         raw, _ = self.standardiser.raw_weights(*self.standardised_weights())
         return np.array([[raw[name] for name in self.standardiser.columns]])
 
     @property
     def intercept_(self) -> Floats:
-        """Intercept, (1,), for features as they are read."""
+        """Intercept for features as they are read, shape (1,)."""
         return np.array([self.standardiser.raw_weights(*self.standardised_weights())[1]])
 
 
@@ -67,26 +69,61 @@ class LogisticModel(LinearModel):
     """
 
     @abstractmethod
-    def scores(self, features: Features) -> Floats: ...
+    def scores(self, features: Features) -> Floats:
+        """Return the log odds of label 1, shape (rows,)."""
 
     @property
     def classes_(self) -> NDArray[np.int64]:
+        """Labels 0 and 1."""
         return np.array([0, 1])
 
     def decision_function(self, features: Features) -> Floats:
+        """Return the log odds of label 1, shape (rows,); the same as `scores`.
+
+        Args:
+            features: a data frame or another table, whose other columns are ignored, or an array of shape (rows,
+                columns) in the order of `feature_names_in_`.
+
+        Raises:
+            DataError: a column is missing or comes twice, or a feature is not finite.
+        """
         return self.scores(features)
 
     def probabilities(self, features: Features) -> Floats:
-        """Return the probabilities of label 1, (n,)."""
+        """Return the probability of label 1, shape (rows,).
+
+        Args:
+            features: a data frame or another table, whose other columns are ignored, or an array of shape (rows,
+                columns) in the order of `feature_names_in_`.
+
+        Raises:
+            DataError: a column is missing or comes twice, or a feature is not finite.
+        """
         return sigmoid(self.scores(features))
 
     def predict_proba(self, features: Features) -> Floats:
-        """Return the probabilities of labels 0 and 1, (n, 2)."""
+        """Return the probabilities of labels 0 and 1, shape (rows, 2).
+
+        Args:
+            features: a data frame or another table, whose other columns are ignored, or an array of shape (rows,
+                columns) in the order of `feature_names_in_`.
+
+        Raises:
+            DataError: a column is missing or comes twice, or a feature is not finite.
+        """
         positive = self.probabilities(features)
         return np.column_stack([1 - positive, positive])
 
     def predict(self, features: Features) -> NDArray[np.int64]:
-        """Return labels, (n,): 1 where it is more probable than 0."""
+        """Return the more probable label of each row, 0 or 1, shape (rows,).
+
+        Args:
+            features: a data frame or another table, whose other columns are ignored, or an array of shape (rows,
+                columns) in the order of `feature_names_in_`.
+
+        Raises:
+            DataError: a column is missing or comes twice, or a feature is not finite.
+        """
         return (self.scores(features) > 0).astype(np.int64)
 
 

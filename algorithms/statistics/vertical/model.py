@@ -37,23 +37,36 @@ LARGEST_SCORE = 2.0**14  # of a part: the parts of 17 parties add to less than 2
 
 @dataclass(frozen=True, slots=True)
 class VerticalModelPart(LinearModel):
-    """One party's part of a vertical model.
+    """One party's part of a vertical model. The scores of all parties' parts are added and give the prediction.
 
     Args:
-        data_parties: data parties of the whole model, each with a part: the active one, then the passive ones by name.
-        standardiser: standardiser of the party's columns, fitted on them.
-        weights: (k,), for the standardised columns.
-        intercept: the active party's intercept, if the model has one.
-        row_bound: largest row length, in steps of 2^-12; longer rows are shortened, as in training under label DP.
-        score_rounding: the part is rounded to multiples of 2^score_rounding steps, halves upwards.
+        party: name of the party.
+        role: "active" or "passive".
+        model: "logistic" or "linear".
+        data_parties: names of all parties with a part: the active one first, then the passive ones.
+        standardiser: standardiser of the party's columns, fitted to its rows.
+        weights: float64 array of shape (columns,), for standardised features.
+        intercept: the active party's intercept; None for a model without one, and for a passive party.
+        feature_bound: bound to which standardised features are clipped, above 0 and at most 1,024.
+        row_bound: largest L2 norm of a row, in steps of 2^-12; longer rows are shortened, as in training under label
+            DP. None for no bound.
+        score_rounding: number of bits to which the part of a score is rounded: it is a multiple of 2^score_rounding
+            steps, halves upwards. 0 for no rounding.
         label_mean, label_scale: mean and scale of a linear model's labels, at the active party.
         slope, offset: calibration of a logistic model, at the active party: p = sigmoid(slope z + offset).
-        trained_in: the session that began the training; "" in a file of an earlier version.
-        options: options that the training chose from a grid.
-        rehearsal: the stamp of a model that was rehearsed.
+        trained_in: name of the session that began the training; empty in a file of an earlier version.
+        options: options that the training chose from a grid, by name.
+        rehearsal: stamp of a model that was rehearsed; empty for a trained model.
 
     Raises:
-        DataError, RangeError: this is not a part of a model, or its scores could overflow.
+        DataError: a field is wrong, or does not fit another one; the message names it.
+        RangeError: a number is out of its range, or scores could overflow.
+
+    Example:
+        >>> part = blindfit.load_model("models/taylor.json")  # that of the only party, so its scores are complete
+        >>> new_rows = pd.DataFrame({"age": [30.0, 60.0], "income": [20.0, 50.0]})
+        >>> part.predictions(part.score_parts(new_rows)).round(2).tolist()
+        [0.12, 0.88]
     """
 
     party: str
@@ -107,7 +120,7 @@ class VerticalModelPart(LinearModel):
             raise DataError("intercept: only the active party may have one")
 
     def standardised_weights(self) -> tuple[Floats, float]:
-        """Return the party's own weights and intercept."""
+        """Return the weights of the party's kept columns, and its intercept, 0 without one."""
         return self.weights, self.intercept or 0.0
 
     def _all_weights(self) -> Floats:
@@ -121,13 +134,15 @@ class VerticalModelPart(LinearModel):
         return bound * int(np.abs(self.integer_weights()).sum())
 
     def integer_weights(self) -> npt.NDArray[np.int64]:
+        """Return all weights in steps of 2^-30, the intercept last: int64 array."""
         return np.rint(np.ldexp(self._all_weights(), WEIGHT_BITS)).astype(np.int64)
 
     def score_parts(self, features: Features) -> npt.NDArray[np.int64]:
-        """Compute this party's part of the scores, (n,), in steps of 2^-42, from (n, columns) raw features.
+        """Return this party's part of each row's score, in steps of 2^-42: int64 array of shape (rows,).
 
         Args:
-            features: a table, in which other columns are ignored, or an array in the order of the model's columns.
+            features: a data frame or another table, whose other columns are ignored, or an array of shape (rows,
+                columns) in the order of `feature_names_in_`.
 
         Raises:
             DataError: a column is missing or comes twice, or a feature is not finite.
@@ -139,10 +154,13 @@ class VerticalModelPart(LinearModel):
         return np.asarray((rows @ self.integer_weights() + half) >> self.score_rounding << self.score_rounding)
 
     def predictions(self, scores: npt.NDArray[np.int64]) -> Floats:
-        """Convert sums of all parties' parts to probabilities, or to the values that a linear model predicts.
+        """Return the probabilities of label 1, or the numbers that a linear model predicts: shape (rows,).
+
+        Args:
+            scores: sums of the parts of all parties, in steps of 2^-42: int64 array of shape (rows,).
 
         Raises:
-            DataError: this is a passive party's part, which does not know the labels' scale.
+            DataError: this is a passive party's part, which does not have the labels' scale.
         """
         if self.role != "active":
             raise DataError("only the active party's part turns scores into predictions")
@@ -151,6 +169,7 @@ class VerticalModelPart(LinearModel):
         return probabilities(scores, self.slope, self.offset)
 
     def to_dict(self) -> dict[str, Any]:
+        """Return the content of its model.json."""
         content: dict[str, Any] = {
             "format": FORMAT,
             "party": self.party,
@@ -175,7 +194,14 @@ class VerticalModelPart(LinearModel):
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> VerticalModelPart:
-        """Restore a part; raise DataError or RangeError, which names the wrong field."""
+        """Return the part of the content of a model.json.
+
+        Args:
+            stored: the content, as JSON gives it.
+
+        Raises:
+            DataError, RangeError: a field is missing or wrong; the message names it.
+        """
         fields.check_format(stored, FORMAT)
         if fields.table(stored, "grid") != GRID:
             raise DataError("grid: not that of this version")

@@ -18,7 +18,7 @@ from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows, Tall
 from blindfit.algorithms.protocols.walr.encrypted_rows import HiddenRows
 from blindfit.parties.files.private_files import check_private, write_new
 from blindfit.parties.files.vault import ROW_KEY, Vault
-from blindfit.parties.measurement.client import Aggregate
+from blindfit.parties.measurement.calls import Aggregate
 from blindfit.parties.measurement.service import MeasurementService
 from blindfit.parties.measurement.trust import ENCRYPTED_ROWS, UNCHECKED_ROWS
 from blindfit.parties.measurement.ways import trusted, way

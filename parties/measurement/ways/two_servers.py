@@ -17,7 +17,7 @@ import structlog
 from blindfit.algorithms.errors import CannotAnswer, DataError, PolicyRefused
 from blindfit.algorithms.protocols.walr import AggregateOpen, NoisySum, Tally, two_servers
 from blindfit.algorithms.protocols.walr.two_servers import Agreement, Counted, ShareTally
-from blindfit.parties.measurement.client import Aggregate
+from blindfit.parties.measurement.calls import Aggregate
 from blindfit.parties.measurement.patience import begin_quietly, patient
 from blindfit.parties.measurement.trust import SumJob
 from blindfit.parties.measurement.ways import several_parties, way

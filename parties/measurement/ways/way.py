@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows, NoisySum, SentRows, Tally
 from blindfit.parties.measurement.call import Call
-from blindfit.parties.measurement.client import Aggregate
+from blindfit.parties.measurement.calls import Aggregate
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.session import Session
 

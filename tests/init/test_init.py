@@ -285,7 +285,11 @@ def _there_already(tables: Path) -> None:
         (_label_in_both, BOTH, "both have a column churned"),
         (_one_row, BOTH, "have 1 row in common"),
         (_no_row, BOTH, "shop.parquet: the table has no rows"),
-        (None, ("--system", "taylor", "My Bank.csv", ".", "--label", "churned"), ".: Blindfit cannot read this kind of table"),
+        (
+            None,
+            ("--system", "taylor", "My Bank.csv", ".", "--label", "churned"),
+            ".: Blindfit cannot read this kind of table",
+        ),
         (_a_folder, BOTH, "this is a directory"),
         (None, ("--system", "dp-lr", *BOTH[2:]), "--system dp-lr takes 1 table, not 2"),
         (None, (*BOTH, "--label-range", "0:8"), "--label-range does nothing with --system taylor"),

@@ -89,7 +89,7 @@ def test_a_mechanism_that_does_not_hold_exits_with_1(monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (("laplase",), "laplase: no mechanism has this name, and no file"),
+        (("laplase",), "laplase is neither a mechanism nor a file"),
         (("laplace", "--members", "x.csv"), "--members does nothing: laplace is a mechanism"),
         (("laplace", "--half-width", "0.1"), "laplace does not use half_width"),
         (("laplace", "--delta", "0.1"), "laplace does not use delta"),

@@ -148,7 +148,7 @@ def test_the_generated_code_decides_the_bounds_of_protobuf_and_grpc() -> None:
 
 
 def test_the_documentation_is_built_with_the_versions_that_the_tests_use() -> None:
-    """What a notebook prints is what the tests have seen."""
+    """A notebook then prints the same as the tests have seen."""
     tested = {
         pin.name: {other.version for other in pins("all.txt") if other.name == pin.name} for pin in pins("all.txt")
     }

@@ -66,7 +66,7 @@ def test_a_command_has_one_plain_line(name: str) -> None:
 
 
 def test_examples_that_need_no_data_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those of certificates run one after the other in a new folder, the others in this repository."""
+    """Examples of certificates run one after the other in a new folder, all others in this repository."""
     for name in ("show", "explain", "version"):
         monkeypatch.chdir(ROOT)
         for example in EXAMPLES[name]:

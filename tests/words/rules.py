@@ -80,7 +80,7 @@ RULES = (
     Rule(
         "who asks",
         re.compile(
-            r"(?:(?:^|[.:;(] ?)Who|\b(?:to|by|for|of|from|with) who) (?!can |may |is who|is among|takes part)\w+s\b"
+            r"(?:(?:^|[.:;(] ?)Who|\b(?:to|by|for|of|from|with) who) (?!can |may |is |has |takes part)\w+s\b"
             r"(?! what| whom|[^.]*\?)"
         ),
         'name the person: "a party that asks"',
@@ -147,7 +147,7 @@ def opener_of(text: str) -> str | None:
 
 def sentences_of(text: str) -> list[str]:
     """Return the sentences of a paragraph."""
-    return [one for one in re.split(r"(?<=[.!?:;])[\"')*_]*\s+(?=[\"'(*_`]*[A-Z0-9X])", text) if one.strip()]
+    return [one for one in re.split(r"(?<=[.!?:;])[\"')*_]*\s+(?=[\"'(*_`]*[A-Z0-9X]|[\"'])", text) if one.strip()]
 
 
 def long_sentences_of(text: str, kind: Kind) -> Iterator[str]:

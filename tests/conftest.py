@@ -91,13 +91,13 @@ def full_size_keys() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def insecure_test_key() -> PrivateKey:
-    """512 bits, so that a broad test is quick; refused wherever `min_bits` is not lowered."""
+    """A key of 512 bits, so that a broad test is quick; it is refused unless `min_bits` is lowered."""
     return insecure_private_key(512, uniform=random.Random(512).randrange)
 
 
 @pytest.fixture(scope="session")
 def real_key() -> PrivateKey:
-    """2048 bits."""
+    """A key of 2048 bits."""
     return generate_private_key(uniform=random.Random(2048).randrange)
 
 

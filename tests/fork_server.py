@@ -65,7 +65,7 @@ def start_none() -> None:
 
 
 def _know_server(**names: Any) -> None:
-    """Set names of CPython's object for the server: the module's docstring says why."""
+    """Set names of CPython's object for the server: the module's docstring gives the reason."""
     vars(forkserver._forkserver).update(names)
 
 

@@ -50,7 +50,7 @@ def test_without_strangers_no_match_is_wrong() -> None:
 
 
 def test_records_that_all_match_have_no_wrong_ones() -> None:
-    """A stranger who is matched already takes nobody's place."""
+    """A stranger who is already matched takes nobody's place."""
     matches = matches_at([1.0] * 50)
     pairs = pairs_of([(i, j, 1.0) for i in range(50) for j in range(50)])
     errors = expected_errors(pairs, matches, (50, 50), 0.8)

@@ -14,7 +14,7 @@ from blindfit.coordinator.attack import mechanism as audit
 from tests.audit import mutants
 
 SAMPLES = 20_000
-FITS = 80  # of each data set: what is wrong below is found with as many, with 64 it is not
+FITS = 80  # data sets: enough to find the mistakes below; 64 are too few
 FITTED = ("rr-on-bins", "unbiased", "rp-with-prior", "rp-banded")
 
 
@@ -61,7 +61,7 @@ def test_a_prior_of_the_true_labels_is_found(name, monkeypatch):
     found = run(name, 1.0, samples=FITS)
     assert not found.holds
     worst = max(found.pairs, key=lambda pair: pair.bound.epsilon)
-    assert "labels and" in worst.neighbours or "times" in worst.neighbours  # data sets, as single labels are safe
+    assert "labels and" in worst.neighbours or "times" in worst.neighbours  # data sets; single labels are safe
     assert worst.bound.event.statistic.removeprefix("has ").startswith("fit ")
 
 

@@ -1,4 +1,4 @@
-"""`kill -9` of the command that arranges a job: what becomes of its parties, their folders and the job."""
+"""After `kill -9` of the command that arranges a job: the end of its parties, their folders and the job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docker-compose.yml and its files fit together, and each container sees what is its own and no more."""
+"""docker-compose.yml and its files fit together, and each container sees only its own files."""
 
 from __future__ import annotations
 

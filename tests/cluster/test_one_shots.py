@@ -96,7 +96,7 @@ cp {data}/clinic/visits.csv "$3"
 
 @pytest.fixture
 def prepared(tmp_path: Path, data: Path) -> Path:
-    """A python whose prepare.py makes, in no time, what it always does."""
+    """A python whose prepare.py quickly makes the same files as always."""
     programs = tmp_path / "programs"
     programs.mkdir()
     (programs / "python").write_text(PREPARED.format(data=data))

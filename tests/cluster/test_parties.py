@@ -1,4 +1,4 @@
-"""The cluster's parties, as processes: their health checks, and the jobs that they are for."""
+"""The cluster's parties, as processes: their health checks and jobs."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ def test_a_text_that_a_column_cannot_be_is_refused_by_its_name(tmp_path: Path, k
 )
 @pytest.mark.parametrize("kind", ["date", "number"])
 def test_an_array_holds_numbers_and_nothing_that_numpy_would_make_one_of(kind: str, rows: Any) -> None:
-    """NumPy makes nanoseconds of dates, and numbers of texts, without a word."""
+    """NumPy silently turns dates into nanoseconds, and texts into numbers."""
     with pytest.raises(DataError, match="rows without names must hold numbers only"):
         model_of(CASES[kind].column).score_parts(rows)
 

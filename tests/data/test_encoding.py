@@ -183,14 +183,16 @@ def test_a_column_that_is_called_as_an_indicator_is_refused_and_one_that_looks_l
 
 
 def test_levels_that_rows_tell_are_no_part_of_a_promise_about_rows(tmp_path: Path) -> None:
-    """Under differential privacy of rows even the number of columns would be of the rows."""
+    """Under differential privacy of rows even the number of columns would depend on the rows."""
     with pytest.raises(ConfigError, match="levels that are found in the rows would tell of them"):
         refuse_dependent_rows(opened(tmp_path, ROWS, missing="refuse"))
     refuse_dependent_rows(opened(tmp_path, ROWS, missing="refuse", categories={"region": ["north"]}))
 
 
 def test_a_table_is_read_as_a_model_has_its_columns(tmp_path: Path) -> None:
-    """Levels that it lacks are 0, a missing value is what the record says; a column called as a level is not read."""
+    """Levels that the table lacks are 0, and the record replaces missing values; a column named like a level is not
+    read.
+    """
     table_columns = (
         TableColumn("age", missing="indicator"),
         TableColumn("region", "category", ("west", "north"), (), "mean"),

@@ -1,4 +1,4 @@
-"""The report of a dp-lr job: what it says is what was done, and what is nobody else's stays with the party."""
+"""The report of a dp-lr job is true, and everything private stays with the party."""
 
 from __future__ import annotations
 

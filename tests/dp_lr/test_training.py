@@ -209,7 +209,7 @@ def test_a_spent_budget_refuses_before_the_fit(clinic: Clinic, monkeypatch: pyte
         clinic.train("s3", privacy={"epsilon": 2.0, "release": "c"})
     assert len(entries(clinic)) == 2
     assert not clinic.output("s3", "model.json").exists()
-    clinic.train("s4")  # what was answered is answered again
+    clinic.train("s4")  # the remembered answer comes again
 
 
 def test_the_last_of_the_budget_has_one_winner(clinic: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -334,7 +334,7 @@ def test_a_dataset_that_would_break_the_promise(clinic: Clinic, settings: dict[s
 
 
 def test_levels_are_declared_also_where_a_snapshot_was_made(clinic: Clinic) -> None:
-    """A snapshot keeps what its levels are, and its settings do not say who named them."""
+    """A snapshot keeps its levels, and its settings do not record who named them."""
     path = clinic.root / "patients.csv"
     header, *lines = path.read_text().splitlines()
     wards = [f"{line},{('north', 'south')[i % 2]}" for i, line in enumerate(lines)]

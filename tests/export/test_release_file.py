@@ -84,7 +84,7 @@ def test_rows_of_persons_that_did_not_count_are_left_out_again(tmp_path: Path) -
 
 
 def test_a_stored_answer_is_exported_with_the_newest_receipt(trained: Trained) -> None:
-    """The first question again, after the second: the same entry, and a receipt that counts both releases."""
+    """The first question comes again after the second: the same entry, and a receipt that counts both releases."""
     again = train(trained.world)
     verified = trained.verify((again / "release.json").read_bytes())
     assert verified.passed

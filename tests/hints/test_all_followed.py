@@ -1,4 +1,4 @@
-"""No hint that names an option, a value, a flag or a command is without a case that follows it."""
+"""Every hint that names an option, a value, a flag or a command has a case that follows it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LEAST_CHARS = 12  # of a text that says which hint is meant
 
 
 def declared() -> dict[str, str]:
-    """Return the texts that cases follow, and where: here, and wherever else a test does what a refusal says."""
+    """Return the texts that cases follow, and their places, in this folder and in other tests."""
     texts = {}
     for path in sorted(TESTS.rglob("test_*.py")):
         if FOLLOWING not in path.read_text("utf-8"):

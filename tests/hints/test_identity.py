@@ -37,7 +37,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def certs(folder: Path, told: Told, **names: str) -> Done:
-    """Type the last command of the hint."""
+    """Run the last command of the hint."""
     words = {"DIR": str(folder), "PARTY": "alice", **names}
     done = blindfit(folder.parent, *(words.get(word, word) for word in told.commands[-1]))
     assert done.returncode == 0, done.stderr
@@ -185,7 +185,7 @@ def test_a_folder_that_may_not_be_written_into(tmp_path: Path) -> None:
 
 @pytest.fixture
 def locked(tmp_path: Path) -> World:
-    """A party with a passphrase, under which its secrets are."""
+    """A party with a passphrase that locks its secrets."""
     project = bank_and_shops(tmp_path)
     for name, words in (("words", WORDS), ("others", b"four other words, quite others")):
         (tmp_path / name).write_bytes(words)

@@ -1,4 +1,4 @@
-"""`blindfit init`: what it writes runs as it is, and what it cannot guess it asks in one line."""
+"""`blindfit init` writes files that run as they are, and asks in one line for what it cannot guess."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ROWS = 700
 
 @pytest.fixture
 def tables(tmp_path: Path) -> Path:
-    """Messy ones: texts, dates, holes, an id that is not called so, a label that is a word."""
+    """Messy tables: texts, dates, holes, an id with another name, a label that is a word."""
     draw = np.random.default_rng(3)
     ids = np.array([f"c{i}" for i in range(ROWS)])
     age, income = draw.normal(45, 12, ROWS), draw.lognormal(10, 0.5, ROWS)
@@ -93,7 +93,7 @@ def test_nothing_is_said_of_columns_that_a_measurement_server_does_not_use(tmp_p
 
 
 def test_people_whom_the_server_does_not_know_never_train_as_label_0_unnoticed(tables: Path) -> None:
-    """Init counts them and refuses them; check and run do too; "zero" counts them where its operator may know."""
+    """Init counts them and refuses them, and so do check and run; "zero" counts them if its operator may know."""
     write_features(tables, strangers=40)  # a fifth of the rows are held out: all of these with a chance of 1e-28
     made = init(tables, "--system", "walr", "features.csv", "visits.csv", "--label", "visited", "--out", "w")
     assert "visits does not have the ids of 40 rows of features; the job is refused until" in made.stdout

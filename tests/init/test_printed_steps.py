@@ -27,7 +27,7 @@ STARTS_WITHIN_S = 60.0
 
 
 def made(folder: Path, system: str) -> list[str]:
-    """Write tables and what `blindfit init` makes of them; return what it printed."""
+    """Write tables and let `blindfit init` write the files; return its output."""
     write_tables(folder)
     hosts = [word for name in PARTIES[system] for word in ("--host", f"{name}={held_address()}")]
     done = blindfit(folder, "init", "--system", system, *WORDS[system], *hosts, "--out", OUT)
@@ -64,7 +64,7 @@ def test_on_one_machine(tmp_path: Path, system: str) -> None:
 
 @contextmanager
 def started(folder: Path, words: list[str]) -> Iterator[None]:
-    """Yield a party that is up at the address of its file."""
+    """Yield a party that is running at the address of its file."""
     log = folder / "log"
     with log.open("ab") as out:
         party = Forked([sys.executable, "-m", "blindfit", *words], cwd=folder, stdout=out, stderr=out)

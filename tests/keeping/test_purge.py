@@ -1,4 +1,4 @@
-"""`blindfit purge`: what is kept of a session goes, wherever it is; what was paid for stays proven."""
+"""`blindfit purge` removes all files of a session, wherever they are; what was paid for stays proven."""
 
 from __future__ import annotations
 

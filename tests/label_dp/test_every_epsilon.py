@@ -1,4 +1,4 @@
-"""From 0.001 to 50 a mechanism either releases labels that a model learns from, or says in one line what to do."""
+"""From 0.001 to 50 a mechanism either releases labels that a model learns from, or prints one line with what to do."""
 
 from __future__ import annotations
 

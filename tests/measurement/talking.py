@@ -85,7 +85,7 @@ def await_answers(path: Path, more: int) -> None:
 
 
 def said_by(script: str, *arguments: object) -> list[str]:
-    """Return the words that a script printed; it may call `peak_mib()`, the most memory that its process had."""
+    """Return the words that a script printed; it may call `peak_mib()`, its process's peak memory."""
     run = subprocess.run(
         [sys.executable, "-c", PEAK + textwrap.dedent(script), *map(str, arguments)],
         cwd=ROOT,

@@ -1,4 +1,4 @@
-"""The measurement server's client against a real server over mutual TLS, and what either says of the other."""
+"""The measurement server's client with a real server over mutual TLS, and how each reports the other's faults."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ async def test_more_rows_than_one_message_holds(open_house: OpenHouse, authority
 
 
 async def test_two_at_once_ask_the_same(open_house: OpenHouse, authority: Path) -> None:
-    """A stream that is played again while the first one runs: both get the one answer."""
+    """A stream is played again while the first one runs: both get the one answer."""
     house = open_house()
     async with serving(house, authority) as world:
         answers = await asyncio.gather(*(world.ask() for _ in range(6)))

@@ -1,4 +1,4 @@
-"""The ledger on a disk that is full, read-only or damaged: nothing is released, nothing is charged, and it says why."""
+"""If the ledger's disk is full, read-only or damaged, nothing is released or charged, and an error gives the reason."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ LIMITED = """
 
 
 def test_a_file_that_may_not_grow(tmp_path: Path) -> None:
-    """The operating system's own refusal, in the middle of a transaction, and room again in the same process."""
+    """The operating system refuses in the middle of a transaction; then there is space again in the same process."""
     assert resource.getrlimit(resource.RLIMIT_FSIZE)[1] == resource.RLIM_INFINITY
     run = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(LIMITED), str(tmp_path)],

@@ -135,7 +135,7 @@ def test_an_upload_for_labels_is_the_same_whoever_is_in_the_table(tmp_path: Path
 
 
 def test_a_refusal_is_the_same_for_whatever_private_reason(tmp_path: Path) -> None:
-    """Unknown ids, however many and wherever they are, and too few rows that count."""
+    """The causes are unknown ids, in any number and at any place, and too few rows that count."""
     told = set()
     few = make_dataset(tmp_path / "few", dict.fromkeys(ASKED, 1), ["ann"] * N)
     for number, names in enumerate((STRANGERS, KNOWN["some"], (*ASKED[1:], STRANGERS[0]))):

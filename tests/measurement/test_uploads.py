@@ -1,4 +1,4 @@
-"""Uploads that no answer was made of: counted on the disk before their first id is looked up, and limited."""
+"""Uploads without an answer are counted on the disk before their first id is looked up, and limited."""
 
 from __future__ import annotations
 
@@ -252,7 +252,7 @@ def test_a_refusal_for_who_is_in_the_table_is_told_so_often_and_no_more(open_hou
 
 
 def test_labels_that_are_asked_for_again_have_the_same_limits(open_house: OpenHouse, tmp_path: Path) -> None:
-    """They cost nothing, and an upload that is answered takes back none that was not."""
+    """Repeated labels cost nothing, and an answered upload does not cancel an unanswered one."""
     counter = Counter(open_house(datasets={"prices": make_labels(tmp_path)}, policy=limits(2), budget=WIDE))
     for number in range(2):
         counter.ask()

@@ -1,4 +1,4 @@
-"""A column of a database, of any type, gives in SQL the numbers that a scorer of the model makes of it."""
+"""A column of a database, of any type, gives in SQL the same numbers as in a scorer of the model."""
 
 from __future__ import annotations
 

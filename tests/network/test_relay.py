@@ -56,7 +56,7 @@ async def party(serve: Serve, line: Line, limit: int = 2**16) -> AsyncIterator[S
 
 
 async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Answer once the other side has said all."""
+    """Answer once the other side has sent all."""
     writer.write(await reader.read())
     writer.write_eof()
 

@@ -24,7 +24,7 @@ from blindfit.algorithms.statistics.vertical.row_plan import RowPlan, Rows
 
 Floats = npt.NDArray[np.float64]
 NoiseOf = Callable[[str, int, int, int], Sequence[int]]
-"""Takes party, epoch, batch and the number of columns; gives integers in steps of the gradient's grid."""
+"""Function of party, epoch, batch and the number of columns; it returns integers in steps of the gradient's grid."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)

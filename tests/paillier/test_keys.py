@@ -1,4 +1,4 @@
-"""Keys: how they are made, what they show, how they are encoded, and python-paillier's."""
+"""Keys: how they are made, printed and encoded, and python-paillier's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""New rows are read as the model wants them, and a job of prediction says no more than it needs."""
+"""New rows are read as the model needs them, and a job of prediction needs few options."""
 
 from __future__ import annotations
 

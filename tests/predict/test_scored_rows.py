@@ -81,7 +81,7 @@ def test_a_smaller_question_forgets_no_row(pair: Pair) -> None:
 
 
 def test_the_count_outlives_the_process_and_stays_with_people_whose_rows_are_published_again(pair: Pair) -> None:
-    """Also where their ids are in upper case and their rows in another order, with other values."""
+    """This holds even if their ids are in upper case and their rows in another order, with other values."""
     pair.scores("one", HALF)
     allow(pair, 1)
     with pytest.raises(PolicyRefused, match="models_per_row"):
@@ -202,7 +202,7 @@ def test_what_an_operator_let_pass_counts_when_he_takes_it_back(tmp_path: Path, 
 
 
 def test_scores_that_were_exact_leave_no_room_for_others(pair: Pair, features: np.ndarray) -> None:
-    """A part that says of itself that it is not rounded."""
+    """The part itself declares that it is not rounded."""
     pair.train("exact", np.ones(COLUMNS), rounding=0)
     with pytest.raises(PolicyRefused, match="more of a row than 13 bits for each model"):
         pair.scores("exact")

@@ -23,7 +23,7 @@ FRAME_BYTES = 200  # of a message: names, lengths
 
 @pytest.fixture
 def sat(monkeypatch: pytest.MonkeyPatch) -> list[DataSeat]:
-    """The data parties' seats of the trainings that a test runs."""
+    """Roles of the data parties in the trainings that a test runs."""
     made: list[DataSeat] = []
 
     def seated(*arguments: Any, **options: Any) -> DataSeat:

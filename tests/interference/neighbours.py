@@ -395,7 +395,7 @@ def a_text(party: str, column: str, value: Any) -> Build:
 
 
 def values_of_columns(party: str, distinct: int, columns: int, models_per_row: int | str) -> Build:
-    """Give one person a value that nobody else has. All other values of the columns are `distinct` many."""
+    """Give one person a value that nobody else has; the columns hold `distinct` other values."""
 
     def build(case: Case, _: Probe) -> tuple[Side, Side]:
         case = case.with_dataset(party, models_per_row=models_per_row)

@@ -43,7 +43,7 @@ BOTH = pytest.mark.parametrize("sensitivity", [1, 2])
 
 
 def normal(x: gmpy2.mpfr, mean: int, std: float) -> gmpy2.mpfr:
-    """Return the density of N(mean, std^2), but for its constant factor."""
+    """Return the density of N(mean, std^2) without its constant factor."""
     return gmpy2.exp(-(((x - mean) / std) ** 2) / 2)
 
 

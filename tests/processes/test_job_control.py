@@ -125,7 +125,7 @@ def test_an_operator_cancels_at_the_own_party(project: World) -> None:
         while "session starts" not in project.log("shop"):
             assert time.monotonic() < give_up, project.log("shop")
             time.sleep(0.005)
-        # Else it may have answered, and be done, before it hears of the end.
+        # Otherwise it may have answered, and be done, before it hears of the end.
         project.processes["meter"].send_signal(signal.SIGSTOP)
         done = project.blindfit("cancel", "shop.toml", session, "--json")
         project.processes["meter"].send_signal(signal.SIGCONT)

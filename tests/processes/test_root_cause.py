@@ -33,7 +33,7 @@ Ends = Sequence[tuple[str, BlindfitError]]
 
 
 class Hearing(JobSession):
-    """A coordinator that hears these ends one after the other."""
+    """A coordinator that receives these ends one after the other."""
 
     def hear(self, ends: Ends) -> None:
         self._ends = dict(ends)
@@ -82,7 +82,7 @@ async def test_two_that_name_each_other_are_no_riddle(own: Identity) -> None:
 
 
 TOLD = PeerAborted(culprit="shop-b", code="it could not accept rows: are longer than the norm bound", step="MaskedRows")
-# Of the end of the bank, which was the answer to it.
+# The notice of the bank's end, which answered it.
 ECHO = PeerAborted(culprit="bank", code="PEER_ABORTED", step="MaskedRows")
 
 
@@ -90,7 +90,7 @@ ECHO = PeerAborted(culprit="bank", code="PEER_ABORTED", step="MaskedRows")
     "ends", list(itertools.permutations([("bank", TOLD), ("shop-a", ECHO), ("shop-b", ECHO), ("notary", ECHO)]))
 )
 async def test_of_two_that_name_each_other_the_one_with_a_reason_is_named(ends: Ends, own: Identity) -> None:
-    """A call gives the bank the reason; the others learn only that the bank ended in the midst of the call."""
+    """A call gives the bank the reason; the others learn only that the bank ended at that step."""
     assert await named(ends, own) is TOLD
 
 

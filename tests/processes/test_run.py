@@ -1,4 +1,4 @@
-"""`blindfit run`: real processes, real TLS, real files; what a user sees when it works and when it does not."""
+"""`blindfit run`: real processes, real TLS, real files; what a user sees in success and failure."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def test_every_solver_ends_near_the_same_weights(ran, solver):
 
 
 def test_a_run_keeps_its_keys_locked_and_what_it_wrote_is_purged(project):
-    """Though a party's file says nothing of --out, and another key stands in for the one that its passphrase is of."""
+    """This holds although a party's file does not name --out, and another key stands in for that of its passphrase."""
     project.path("words").write_text("four random words here")
     project.edit("meter.toml", "[identity]", '[identity]\npassphrase_file = "words"')
     done = project.blindfit("run", "job.toml", "--out", "out")

@@ -1,4 +1,4 @@
-"""The wheel takes one name of site-packages, and a user's own modules do not get into a party's way."""
+"""The wheel takes one name of site-packages, and a user's own modules do not disturb a party."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ def test_it_takes_one_name(wheel):
     assert ours <= set(names)
     assert {"blindfit/coordinator/report/base.html.j2", "blindfit/coordinator/report/style.css"} <= set(names)
     scorer = zipfile.ZipFile(wheel).read("blindfit/coordinator/export_model/scorer.py.txt")
-    assert scorer == (ROOT / "docs" / "scorer.py").read_bytes()  # what an export to Python writes
+    assert scorer == (ROOT / "docs" / "scorer.py").read_bytes()  # the files of an export to Python
     assert "blindfit/protos/exchange_pb2_grpc.py" in names
-    assert "blindfit/py.typed" in names  # or type checkers take every name of ours for Any
+    assert "blindfit/py.typed" in names  # otherwise type checkers take every name of ours for Any
 
 
 def edit(path: Path, changes: dict[str, str]) -> None:

@@ -38,7 +38,7 @@ def releasing(directory: Path) -> None:
 
 
 def release_until_killed(directory: Path, dataset: LabelDataset) -> None:
-    """Write down each answer only after it has come; what the system has of a file outlives the process."""
+    """Write down each answer only after it has come; the system keeps a file's content after the process ends."""
     log = os.open(directory / "answers", os.O_CREAT | os.O_APPEND | os.O_WRONLY)
     counter = Counter(House(directory, {"prices": dataset}, BUDGET))
     rng = random.Random()

@@ -1,4 +1,4 @@
-"""A whole job between nodes: trained in shares, predicted in shares, as good as the model that was opened."""
+"""A whole job between nodes: trained in shares, predicted in shares, as good as the opened model."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def found(root: Path, shared: str) -> dict[str, tuple[float, float]]:
 def test_scores_are_those_of_the_model_that_is_opened(
     root: Path, shared: str, found: dict[str, tuple[float, float]]
 ) -> None:
-    """Each weight is rounded to within a step of it: all of them are off by what a row makes of it."""
+    """Each weight is rounded to within one step, and a row's errors add up over its weights."""
     opened = predict(root, World(root).run(*SAME, UNROUNDED, 'falcon.security="semi-honest"').id)
     x, y = table(root)  # in the order of ids
     names = sorted(found)

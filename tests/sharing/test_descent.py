@@ -1,4 +1,4 @@
-"""Steps in shares against the same steps on plain numbers, within the bound that follows from the scales."""
+"""Steps in shares agree with the same steps on plain numbers, within the bound that follows from the scales."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WAVES = CHOICES["medium"]
 
 
 class Case:
-    """A table that was put in, and the steps that it is trained by."""
+    """A table of inputs, and the steps that train on it."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Both kernels against Python's integers, at the extremes too: what carries farthest is not found by chance."""
+"""Both kernels agree with Python's integers, at the extremes too: chance does not find what carries farthest."""
 
 from __future__ import annotations
 

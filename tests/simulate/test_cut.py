@@ -84,7 +84,7 @@ def test_all_of_a_cut_follows_from_seed_and_repeat(tmp_path: Path) -> None:
 
 
 def test_party_files_are_those_of_init(tmp_path: Path) -> None:
-    """A taylor job in the same tables: apart from where parties listen, only scores and the test split differ."""
+    """A taylor job in the same tables differs only in scores, the test split, and where parties listen."""
     found = cut_people(tmp_path / "cut")
     tables = [f"cut/columns-by-party/{party}.parquet" for party in PARTIES]
     made = blindfit(tmp_path, "init", "--system", "taylor", *tables, "--label", "churned", "--out", "cut/init")

@@ -54,13 +54,13 @@ VERTICAL: list[tuple[dict[str, Any], tuple[str, str]]] = [  # of label DP: the j
     ({"privacy": {"epsilon": 0.1}}, ("another split", "noise")),
     ({"privacy": {"epsilon": 0.1}}, ("split", "other noise")),
 ]
-# One file by two names each; charges of rows and of labels do not go together.
+# Each file has two names; charges of rows and of labels do not go together.
 DATASETS = st.sampled_from(["patients", "alias"])
 VISITS = st.sampled_from(["visits", "other-visits"])
 
 
 class OneParty(RuleBasedStateMachine):
-    """Everything that names a question, and everything that must not."""
+    """A party with everything that names a question, and everything that must not."""
 
     @initialize()
     def open(self) -> None:
@@ -183,7 +183,7 @@ class OneParty(RuleBasedStateMachine):
 
 @pytest.fixture
 def quick_fits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each with weights of its own, as noise makes them: the same ones twice were remembered."""
+    """Fits with different weights, as noise makes them: equal weights would come from a remembered answer."""
     number = count(1)
 
     def fitted(rows: Any, start: Any, _job: Any, _release: str) -> trainer.Fitted:

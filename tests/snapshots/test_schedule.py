@@ -1,4 +1,4 @@
-"""A party that is up publishes by its schedule, and goes on when a dataset cannot be published."""
+"""A running party publishes by its schedule, and goes on if a dataset cannot be published."""
 
 from __future__ import annotations
 

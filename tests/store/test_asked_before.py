@@ -78,7 +78,7 @@ class World:
         return dict(_flat([(path.parts[-4], json.loads(path.read_text())) for path in files], session))
 
     def releases(self, session: str) -> list[Any]:
-        """Return what the servers of WALR releases have answered and proved."""
+        """Return the answers and proofs of the servers of WALR releases."""
         files = sorted(self.root.glob(f"state/*/models/{session}/release.json"))
         servers = [server for path in files for server in json.loads(path.read_text())["parts"]["servers"]]
         return [(server["release"], server["entry"], server["receipt"]) for server in servers]
@@ -139,7 +139,7 @@ def run(worlds: Path, authority: Path, name: str) -> World:
 
 WALR = ("walr", "walr-holders", "walr-split", "walr-hidden", "walr-shares")
 NAMED_SINCE = {"split-labels": "two-servers", "paillier": "encrypted-rows", "shares": "shared-rows"}
-"""Values of options that have other names today; a report says what the job was asked in today's words."""
+"""Values of options with other names today; a report uses today's names."""
 COMPUTED_AGAIN = 1e-9
 """Largest relative difference of a number that another machine computes from the same answer."""
 

@@ -1,4 +1,4 @@
-"""Every option is explained, as it is validated; the page of all of them is what the code says."""
+"""Every option is explained as it is validated, and the page of all options agrees with the code."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_every_option_says_what_it_is_for() -> None:
 
 
 def test_the_page_is_what_the_code_says() -> None:
-    """make options-page"""
+    """The command `make options-page` writes the page."""
     assert (ROOT / "docs/reference/options.md").read_text() == explain.page()
 
 

@@ -116,7 +116,8 @@ LOGISTIC_DEFAULTS = {"epochs": 20, "optimiser": "sgd", "learning_rate": 0.15, "l
         ({"model": "linear"}, LINEAR_DEFAULTS),
         ({"model": "linear", "epochs": 7, "patience": 2}, {**LINEAR_DEFAULTS, "epochs": 7, "patience": 2}),
         ({"model": "linear", "optimiser": "momentum"}, LINEAR_DEFAULTS),
-        ({"model": "linear", "optimiser": "sgd"}, LOGISTIC_DEFAULTS),  # who names another chooses all that goes with it
+        # a party that names another chooses all of its options
+        ({"model": "linear", "optimiser": "sgd"}, LOGISTIC_DEFAULTS),
         (
             {"model": "linear", "validation_fraction": 0.0},
             {**LINEAR_DEFAULTS, "patience": 3},

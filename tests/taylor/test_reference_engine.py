@@ -37,7 +37,7 @@ CASES: dict[str, dict[str, Any]] = {
 
 
 def reference_seat(case: Case, name: str) -> DataSeat:
-    """Return a seat whose every ciphertext is phe's; it draws other randomisers than its twin."""
+    """Return a party whose every ciphertext is phe's; it draws other randomisers than its twin."""
     seat, place = case.seat(name), case.names.index(name)
     seat.randomisers = FullExponent(case.key.public_key, uniform=seeded(place))
     if case.mask is not None:
@@ -122,7 +122,9 @@ def weights(project: World, out: str) -> np.ndarray:
 
 @pytest.mark.timeout(200)
 def test_processes_train_the_same_model_with_a_key_of_full_size(project: World) -> None:
-    """Each run sums the columns in another order, which moves their means by some 2^-53; hence not bit for bit."""
+    """Each run sums the columns in another order, which moves their means by some 2^-53, so the models are not
+    bit-equal.
+    """
     for name in (name for name, role in ROLES.items() if role != "key-node"):
         project.edit(f"{name}.toml", "[policy]\n", f"[policy]\nmin_common = {ROWS}\n")
     for engine in ("blindfit", "phe"):

@@ -32,8 +32,8 @@ OPTIONS = {
 
 
 class Begun:
-    """Data parties that are training, each once: at most one session of a training is under way. None ends before
-    `go_on` is set, however quick the machine is.
+    """Data parties that are training: at most one session of a training runs at a time. None ends before
+    `go_on` is set, on any machine.
     """
 
     def __init__(self, patch: pytest.MonkeyPatch, protocol: ModuleType) -> None:

@@ -1,4 +1,4 @@
-"""Calibration through the real job: what is in whose file, what predictions use, and when nothing is fitted."""
+"""Calibration through the real job: the parties' files, what predictions use, and jobs without a fit."""
 
 from __future__ import annotations
 

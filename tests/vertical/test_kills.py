@@ -46,7 +46,7 @@ ALLOWED = "taylor.unsafe=['label-bits']"  # another layout of small batches on t
 
 @dataclass(frozen=True)
 class Begun:
-    """Parties that are up, and a training that had just begun when it was cut off; what it ends in undisturbed."""
+    """Running parties, and a training that was cut off just after its begin, with the result of an undisturbed run."""
 
     cluster: Cluster
     resume: str
@@ -96,7 +96,7 @@ def check(lost: Lost) -> None:
 
 
 def test_lost_while_rows_are_aligned(begun: Begun) -> None:
-    """Nothing can be resumed yet: the same job begins again."""
+    """The job cannot be resumed yet: the same job begins again."""
     expected = weights(begun.cluster, begun.cluster.train(*REPEATABLE))
     for victim, label in ALIGNMENT.items():
         lost = begun.cluster.lose(victim, Order(label), *REPEATABLE)
@@ -187,7 +187,7 @@ def test_kills_at_random(begun: Begun, victim: str, first: int) -> None:
         order = Order("", draw.randint(1, len(before if fresh else later)), draw.choice([0.0, 0.05 * draw.random()]))
         cluster.restore_checkpoints()
         lost = cluster.lose(victim, order, *(REPEATABLE if fresh else [begun.resume]))
-        if lost.error is not None:  # else the signal came when the job was done
+        if lost.error is not None:  # otherwise the signal came when the job was done
             check(lost)
             assert lost.took_s < DEADLINE_S
         if fresh:

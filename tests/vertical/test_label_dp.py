@@ -1,4 +1,4 @@
-"""Label DP of a whole vertical training, through the real parties: what one label changes, and what else is refused."""
+"""Label DP of a whole vertical training, through the real parties: the effect of one label, and other refusals."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def layouts(project: World) -> list[float]:
 
 @pytest.fixture
 def two_layouts(project: World) -> World:
-    """A bank whose account has room for one layout more than the two that were trained on."""
+    """A bank whose account has room for one more layout than the two that were trained on."""
     write_rows(project, TWO_BATCHES)
     project.set("datasets.rows.label_rate", RATE, "bank")
     seated(project, session="one")
@@ -63,7 +63,7 @@ def two_layouts(project: World) -> World:
 
 
 def refused_layout(project: World, session: str) -> str:
-    """Return the words in which a third layout is refused, which other parties get in full."""
+    """Return the message with which a third layout is refused, which other parties get in full."""
     with pytest.raises(PolicyRefused, match=r"bank refuses .*: label bits: with other trainings on the same") as caught:
         seated(project, OTHER_BATCHES[1], session=session)
     over = error_codes.error_of(error_codes.status_of(caught.value), peer="bank")
@@ -86,7 +86,7 @@ def test_the_same_training_again_is_free_and_other_batches_add_up(two_layouts: W
 
 
 def test_where_a_training_may_end_counts_in_each_session(project: World) -> None:
-    """A training that runs every epoch has no such bits, and one that is resumed those of the epochs that follow."""
+    """A training that runs every epoch has no such bits; a resumed one has those of the epochs that follow."""
     seated(project, "taylor.epochs=8", session="one")
     seated(project, "taylor.epochs=8", session="again")
     seated(project, "taylor.epochs=16", "taylor.tolerance=0.01", session="other")
@@ -240,8 +240,10 @@ def test_test_rows_are_scored_by_one_model_and_the_next_training_ends_before_it_
 def test_test_rows_that_another_model_has_scored_end_a_training_before_it_begins(
     tmp_path: Path, real_key: PrivateKey
 ) -> None:
-    """Rows that train have room for a model; those to be tested have had theirs from a prediction. With one passive
-    party: with two, gradients have another learner than scores, and then a model counts for every row.
+    """Training rows have room for a model; the test rows have had theirs from a prediction.
+
+    There is one passive party. With two, gradients have another learner than scores, and then a model counts for every
+    row.
     """
     project = four_columns(bank_and_shops(tmp_path, rows=120, shops=("shop-a",)))
     tested = finished(project, *QUICK, key=real_key, session="one").plan.test

@@ -137,7 +137,7 @@ def test_a_peers_step_is_text_and_no_markup(terminal: bool) -> None:
 
 
 def test_time_left_is_of_all_epochs_and_at_most_that(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three seconds an epoch, from the first that this run begins."""
+    """An epoch takes three seconds, counted from the first that this run begins."""
     now = [0.0]
 
     def later() -> float:

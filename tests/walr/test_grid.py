@@ -1,4 +1,4 @@
-"""The grid of rows: what "auto" takes, and that rows of 16 bits mean what rows of 32 bits do."""
+"""The grid of rows: the choice of "auto", and rows of 16 bits with the same meaning as rows of 32 bits."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_an_evaluation_takes_a_grid_of_16_bits_or_what_its_noise_needs() -> None
 
     assert grid(0.1) == grid(4.4) == grid(20.0, rows=4) == Grid(16, 2**16)
     assert grid(6.0) == Grid(17, 2**17)
-    assert grid(20.0, frac_bits=12) == Grid(12, 2**12)  # it is the server that refuses
+    assert grid(20.0, frac_bits=12) == Grid(12, 2**12)  # only the server refuses
 
 
 @pytest.mark.parametrize("epsilon", [walr.MIN_EPSILON, 0.1, 1.0, 4.0, 4.9, 5.0, 6.0, 20.0, walr.MAX_EPSILON])
@@ -136,7 +136,7 @@ def test_rows_within_a_small_bound_are_narrow_and_the_same() -> None:
 def test_the_width_does_not_change_request_hash_or_sum() -> None:
     narrow, wide = ConsumerRows(NAMES, NARROW), ConsumerRows(NAMES, NARROW.astype(np.int32))
     request = walr.step_1_open(narrow, BOUND, SETTINGS)
-    assert request == walr.step_1_open(wide, BOUND, SETTINGS)  # so to ask again in the other width costs nothing
+    assert request == walr.step_1_open(wide, BOUND, SETTINGS)  # so another request in the other width costs nothing
     sums = [sums_of(rows) for rows in (narrow, wide)]
     assert sums[0] == sums[1] == NARROW.sum(axis=0, dtype=int).tolist()
 

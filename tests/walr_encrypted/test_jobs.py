@@ -1,4 +1,4 @@
-"""Whole jobs of a shop that hides its rows from a server: the sum, the charge, who must allow it, what each sees."""
+"""Whole jobs of a shop that hides its rows from a server: the sum, the charge, the permissions, each party's view."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _quick_keys() -> Iterator[None]:
 def test_the_sum_is_that_of_a_trusted_server(
     tmp_path: Path, real_key: PrivateKey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Under a key of full size."""
+    """The key has full size."""
     house = house_in(tmp_path, real_key)
     without_noise(monkeypatch)
     sums = released(monkeypatch)
@@ -216,7 +216,7 @@ def varint(number: int) -> bytes:
 
 
 def test_the_same_row_twice_looks_different_each_time(house: Split, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All rows are made one and the same: the server sees as many different ciphertexts as rows."""
+    """All rows are equal, and the server sees as many different ciphertexts as rows."""
     header, *lines = (house.root / "features.csv").read_text().splitlines()
     same = [line.split(",")[0] + ",1.5,2.5" for line in lines]
     (house.root / "features.csv").write_text("\n".join([header, *same]) + "\n")
@@ -237,8 +237,9 @@ def test_the_same_row_twice_looks_different_each_time(house: Split, monkeypatch:
 def test_what_leaves_before_the_charge_is_the_same_for_neighbours(
     house: Split, monkeypatch: pytest.MonkeyPatch, flipped: int
 ) -> None:
-    """One label changes: the same request, the same counts, as many octets; only the ciphertext of the sum differs,
-    and that by fresh randomness in any case."""
+    """One label changes: the request, the counts and the number of octets stay the same.
+
+    Only the ciphertext of the sum differs, and fresh randomness changes it in any case."""
     answers: list[NoisySum] = []
     release = MeasurementService.release
 
@@ -315,7 +316,7 @@ def test_a_damaged_key_ends_the_job_and_is_named_to_its_operator(
 
 @pytest.fixture(scope="module")
 def job_done(tmp_path_factory: pytest.TempPathFactory, insecure_test_key: PrivateKey) -> tuple[Split, JobSession]:
-    """A house and its job, of which tests only read."""
+    """A house and its job, which tests only read."""
     house = house_in(tmp_path_factory.mktemp("house"), insecure_test_key)
     return house, house.run(job="hidden.toml")
 

@@ -1,4 +1,4 @@
-"""All seats of WALR in shares: the sum, who lies about what, and what anybody sees."""
+"""All parties of WALR in shares: the sum, lies and liars, and each party's view."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def labels_for(n: int) -> np.ndarray:
 
 @pytest.mark.parametrize(("n_rows", "n_columns"), [(1, 1), (40, 3), (9000, 2)])
 def test_the_sum_is_exact(n_rows: int, n_columns: int) -> None:
-    """Also in several blocks."""
+    """The sum is exact in several blocks, too."""
     rows, labels = rows_of(n_rows, n_columns), labels_for(n_rows)
     seats = Seats(rows, labels)
     assert f.integers(seats.run()).tolist() == (rows.weights.astype(np.int64).T @ labels).tolist()
@@ -114,7 +114,9 @@ def test_a_shop_that_sends_the_servers_different_rows_is_noticed() -> None:
 
 
 class SaysZero(Server):
-    """Colludes with a shop whose rows are too long: it opens what makes the sum 0, which it can compute."""
+    """A server that colludes with a shop whose rows are too long: it opens what makes the sum 0, which
+    it can compute.
+    """
 
     async def _require_zero(self, parts: Any) -> None:
         total = parts[0]

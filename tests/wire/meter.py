@@ -1,4 +1,4 @@
-"""A small measurement server in this process, and callers of every sort."""
+"""A small measurement server in this process, and callers of every kind."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def in_plaintext(node: PartyNode) -> grpc.aio.Channel:
 
 
 def expired(authority: Path) -> Identity:
-    """Return a party of the table whose certificate has run out."""
+    """Return the name of a party of the table, with a certificate that has expired."""
     files = issue(authority, "late", days=5, starts=datetime.now(UTC) - timedelta(days=10))
     own = make_identity(authority, "shop")
     return replace(own, certificate_pem=files.certificate.read_bytes(), key_pem=files.key.read_bytes())

@@ -1,4 +1,6 @@
-"""Errors <-> statuses: every class is in the table or leaves as INTERNAL, and nothing that a peer says raises."""
+"""Errors <-> statuses: every class is in the table or leaves as INTERNAL, and no status of a peer raises
+an exception.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ from tests.each_case import each_case
 from tests.statuses import fields_of, reason_of
 from tests.wire.error_samples import SAMPLES
 
-# The bare roots of the tree: raised nowhere a peer could see, so they leave without a word.
+# The bare roots of the tree: raised nowhere a peer could see, so they leave without a message.
 INTERNAL = {e.PrivacyError, e.TransportError}
 
 
@@ -40,7 +42,7 @@ def test_every_class_is_in_the_table_or_internal() -> None:
 
 def test_an_error_that_says_nothing_of_whom_to_tell_is_told_its_own_operator_alone() -> None:
     class Late(e.BlindfitError):
-        """Written by somebody who had other things in mind."""
+        """An error class whose author did not decide who may read it."""
 
     assert read(Late("the label of row 5")) == ("CANNOT_TAKE_PART", {})
     assert {type(sample) for sample, _ in SAMPLES if sample.told == "own"} == {

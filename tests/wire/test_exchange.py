@@ -338,14 +338,14 @@ async def test_a_receiver_that_starts_the_session_anew_is_found_out(authority: P
     async with pair(authority) as (p0, p1, up):
         await p0.send("p1", Letter(0))
         await p1.receive("p0", Letter)
-        await p0._links["p1"].flush(60)  # acknowledged: else it would rightly be sent again
+        await p0._links["p1"].flush(60)  # acknowledged: otherwise it would rightly be sent again
         anew = up["p1"].join("s")
         await up["p1"].cut()
         await p0.send("p1", Letter(1))
         error = await failure(p0.receive("p1", Letter), MalformedMessage)
         assert (error.culprit, error.field) == ("p1", "received")
         assert "lost" in error.reason
-        assert anew._arrivals["p0"].inbox.is_empty  # nothing was left out in silence
+        assert anew._arrivals["p0"].inbox.is_empty  # nothing was omitted silently
         await p1.close()
 
 
@@ -450,7 +450,7 @@ async def test_an_abort_with_control_characters_is_made_plain(authority: Path) -
         p0._link("p1").abort(9, "\x1b[31mred\n" + "x" * 1000, "\x1b[31mred")
         error = await failure(p1.receive("p0", Letter), PeerAborted)
         assert error.step == "\ufffd[31mred\ufffd" + "x" * 55
-        assert error.lost == ""  # it is none of the session's
+        assert error.lost == ""  # it does not belong to the session
 
 
 async def test_an_abort_names_the_party_that_was_lost(authority: Path) -> None:

@@ -1,4 +1,4 @@
-"""Row 20, on the syntax tree: nothing in the packages can turn received bytes into code or objects of any class."""
+"""In the syntax tree, nothing in the packages can turn received bytes into code or objects of any class."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""report.json of a vertical training: strict, complete, and without what the coordinator may not know."""
+"""report.json of a vertical training is strict and complete, and has nothing that the coordinator may not know."""
 
 from __future__ import annotations
 
@@ -224,7 +224,7 @@ def test_the_smallest_batch_is_that_of_the_plan(training: MadeUpTraining, traine
 @pytest.mark.parametrize("private", [False, True])
 @pytest.mark.parametrize("evaluation", [EVALUATION, VALUES, None])
 def test_what_a_data_party_reports_is_understood(training: MadeUpTraining, private: bool, evaluation: Any) -> None:
-    """Holds PARTY_REPORT, which stands for it in these tests, to the shape of the real one."""
+    """The test compares PARTY_REPORT, its stand-in in these tests, with the shape of the real report."""
     if private:
         training.with_label_dp()
     made, report = _report_of_a_party(private, evaluation)

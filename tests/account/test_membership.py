@@ -124,7 +124,7 @@ def test_nothing_of_an_alignment_leaves_a_party_that_could_not_count_it(
     assert not sent
 
 
-# --- walr: every holder learns how many rows all of them have ---------------------------------------------------
+# --- walr: every passive party learns how many rows all have ----------------------------------------------------
 
 
 def test_the_17th_number_of_common_rows_is_refused_and_no_row_is_sent(tmp_path: Path) -> None:

@@ -561,7 +561,9 @@ NORM = (
 NORM += ("summary/privacy.noise_std_of_*", "summary/fit.l2", "NoisySum.*")
 NORM += ("BlockColumns.norm_bound", "BlockGrid.*", "BlockOpen.norm_bound")
 NORM += ("AggregateOpen.frac_bits", "summary/privacy.mechanism")  # the grid, by walr_grid only from norm bound and job
-"""What the threat model lets server and coordinator see of a consumer's rows: the norm bound, and so noise and grid."""
+"""What the threat model lets server and coordinator see of an active party's rows: the norm bound, and
+so noise and grid.
+"""
 IDS = ("*.ids", "*.content_sha256")
 """Fields of a request that the table lets a measurement server read."""
 

@@ -41,7 +41,7 @@ def test_weights_are_kept_as_they_would_be_opened() -> None:
     assert np.array_equal(Scoring(3).weights, opened * 2**KEPT_BITS)
     assert all(model.weights.size == 0 for model in trained(3).values())
     assert trained(3)[KEY_NODE].kept is not None
-    assert not shares_of(trained(3)[KEY_NODE]).flat.any()  # the dealer's are zeros
+    assert not shares_of(trained(3)[KEY_NODE]).flat.any()  # the key node's are zeros
 
 
 @pytest.mark.parametrize("n_parties", [2, 3])

@@ -77,7 +77,7 @@ class Case:
     def with_parameters(self, **changes: Any) -> Case:
         return replace(self, parameters=replace(self.parameters, **changes))
 
-    # --- seats ------------------------------------------------------------------------------------------
+    # --- roles ------------------------------------------------------------------------------------------
 
     def seat(self, name: str, run: int = 0) -> DataSeat:
         """Return a data party; two runs draw other randomness, and so do two parties of a run."""

@@ -1,4 +1,4 @@
-"""All parties of WALR in shares in one process: a shop, a dealer and two servers, each of which may be replaced."""
+"""All parties of WALR in shares in one process: a shop, a key node and two servers, each of which may be replaced."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Seats:
         masked: function that replaces the shop's masked rows for each server.
         prove: the shop's step 5.
         server: class of a server; another class lies.
-        told_dealer: function that changes the shop's plan for the dealer.
+        told_dealer: function that changes the shop's plan for the key node.
     """
 
     rows: ConsumerRows

@@ -1,4 +1,4 @@
-"""Whole jobs of a shop, a dealer and two servers with shares of labels and rows: sums, charges, refusals."""
+"""Whole jobs of a shop, a key node and two servers with shares of labels and rows: sums, charges, refusals."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def test_a_shop_that_tells_anybody_of_other_rows_than_it_asks_for_gets_no_answer
 ) -> None:
     """If any party believed a larger norm bound, longer rows would pass.
 
-    If the dealer and a server received different plans, that server cannot know which of the two lies."""
+    If the key node and a server received different plans, that server cannot know which of the two lies."""
     asked = dealt_masks.ask_for_masks
 
     async def ask(plan: Plan, others: Sequence[str], channel: Channel) -> None:

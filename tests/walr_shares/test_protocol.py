@@ -220,7 +220,7 @@ def test_coefficients_are_drawn_when_nobody_can_choose_what_they_test(monkeypatc
     [{"n_rows": 48}, {"n_rows": 39}, {"n_columns": 2}, {"n_columns": 4}, {"norm_bound": NORM_BOUND - 1}],
 )
 def test_where_a_dealer_deals_for_other_rows_than_a_server_was_told_both_who_may_lie_are_named(change: Any) -> None:
-    """Masks of another length may be the dealer's fault, or the shop's, if it asked the dealer for another length."""
+    """Masks of another length may be the key node's fault, or the shop's, if it asked for another length."""
     seats = Seats(rows_of(), labels_for(40), told_dealer=lambda plan: replace(plan, **change))
     with pytest.raises(MalformedMessage, match="which of the two lies") as refused:
         seats.run()

@@ -34,7 +34,7 @@ def opened(
     plan: Plan = PLAN,
     bits_of: Callable[[np.ndarray, Plan], np.ndarray] = short_rows.bits_of,
 ) -> int:
-    """Return the number that two holders of shares open: 0 if all of it holds. Only for rows of one block.
+    """Return the number that two parties with shares open: 0 if all of it holds. Only for rows of one block.
 
     Args:
         bits_of: bits of the sums, as a cheating party has them.

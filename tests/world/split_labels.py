@@ -1,4 +1,4 @@
-"""A shop, a dealer and three servers: two have shares of the labels, and one has the labels themselves."""
+"""A shop, a key node and three servers: two have shares of the labels, and one has the labels themselves."""
 
 from __future__ import annotations
 

@@ -167,7 +167,7 @@ class Piped(Forked):
         super().__init__(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=cwd, text=True)
 
     def communicate(self, timeout: float | None = None) -> tuple[str, str]:
-        self.wait(timeout)  # it says less than a pipe holds
+        self.wait(timeout)  # the output is shorter than a pipe's buffer
         said = self.stdout.read(), self.stderr.read()
         self.close()
         return said

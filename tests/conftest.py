@@ -33,10 +33,10 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of
 ROOT = Path(__file__).parents[1]
 IN_MEMORY, ROOM = "/dev/shm", 4 << 30
 if os.access(IN_MEMORY, os.W_OK) and shutil.disk_usage(IN_MEMORY).free >= ROOM:
-    tempfile.tempdir = os.environ.setdefault("TMPDIR", IN_MEMORY)  # what is killed is a process, not a machine
+    tempfile.tempdir = os.environ.setdefault("TMPDIR", IN_MEMORY)  # tests kill processes, not the machine
 gc.disable()  # until all is imported and collected, of which nothing is garbage
 
-OBJECTS_BETWEEN_LOOKS = 20_000  # of the collector at the youngest
+OBJECTS_BETWEEN_LOOKS = 20_000  # threshold of the collector's youngest generation
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -23,7 +23,7 @@ from blindfit.parties.store.database import Store, stamp
 from tests.each_case import each_case
 
 LIMIT = 10.0
-BITS = 6.0  # of an entry: one fits below the limit, and two do not
+BITS = 6.0  # bits of an entry: one fits below the limit, and two do not
 REFUSED = PolicyRefused(party="bank", field="bits", reason="too many")
 
 
@@ -67,7 +67,7 @@ def kept(store: Store) -> list[tuple[str, str, float]]:
     "changed, counts",
     [
         ({}, True),
-        ({"about": ""}, True),  # of an older version
+        ({"about": ""}, True),  # as an older version wrote it
         ({"about": "sold"}, False),
         ({"subject": "scores"}, False),
         ({"population": "others"}, False),
@@ -219,7 +219,7 @@ def test_bits_fit_as_far_as_the_limit(before: list[float], more: float, fits: bo
         ([], ["shop"], 6.0, True),  # a first job is never more than a share
         ([entry("shop", bits=2.0)], ["shop"], 3.0, True),
         ([entry("shop", bits=2.0)], ["shop"], 3.1, False),
-        ([entry("shop", bits=2.0)], ["market"], 3.1, True),  # its first
+        ([entry("shop", bits=2.0)], ["market"], 3.1, True),  # its first share
         ([entry("shop", bits=2.0), entry("market", bits=1.0)], ["market"], 2.0, True),
         ([entry("shop", bits=2.0), entry("market", bits=1.0)], ["market"], 2.1, False),
         ([entry("shop", bits=2.0), entry("market", bits=1.0)], ["shop", "market"], 2.0, True),
@@ -232,7 +232,7 @@ def test_bits_fit_as_far_as_the_limit(before: list[float], more: float, fits: bo
         ([entry("third", bits=1.0)], ["third"], 0.1, False),  # has no share
         ([entry("shop", bits=5.0, session="new")], ["shop"], 5.0, True),  # the same session goes on
         ([entry("shop", bits=1.0), entry("shop", "2", 4.0, session="new")], ["shop"], 1.0, False),
-        ([entry("shop", bits=6.0, session="new")], ["shop"], 5.0, False),  # and ends at the limit
+        ([entry("shop", bits=6.0, session="new")], ["shop"], 5.0, False),  # together exactly at the limit
         ([entry("shop", bits=9.0, subject="scores")], ["shop"], 5.0, True),
         ([entry("shop", bits=9.0, about="sold")], ["shop"], 5.0, True),
     ],
@@ -269,11 +269,11 @@ def test_an_entry_says_what_it_was_made_of() -> None:
         (entry("market,shop,third"), entry("market,shop"), True),
         (entry("market,shop"), entry("market,third"), False),
         (entry("market,shop"), entry("shop"), True),  # it learnt this together with another party
-        (entry("shop"), entry("market,shop"), False),  # and now another learns it
+        (entry("shop"), entry("market,shop"), False),  # another party learns it now
         (entry("shop"), entry("hop"), False),
         (entry(question="a name"), entry(question="a"), False),
         (entry(question="a snapshot"), entry(question="a"), False),  # ends as a name of an older version
-        (entry(question="a snapshot", session=""), entry(question="a"), True),  # and one of an older version
+        (entry(question="a snapshot", session=""), entry(question="a"), True),  # an older version wrote the name
         (entry(question="b snapshot", session=""), entry(question="a"), False),
         (entry(question="a other", session=""), entry(question="a"), False),
         (entry(session=""), entry(), True),

@@ -315,7 +315,7 @@ def test_where_anybody_matches_the_parties_are_told_what_too_few_matches_tell(
     """Once 262,144 copies of an invention were refused by another error if at least 20 records were like it."""
     copies = np.random.default_rng(0).integers(0, 256, (1, 128)).astype(np.uint8).repeat(70, axis=0)
     too_few, sent, told = key_node_alone(insecure_test_key, replace(SETTINGS, min_matches=71), copies)
-    monkeypatch.setattr(matching, "MAX_CANDIDATES", 32 * 70 - 1)  # of 4900: the first tile has more
+    monkeypatch.setattr(matching, "MAX_CANDIDATES", 32 * 70 - 1)  # 4900 candidates: the first tile has more
     anybody, sent_then, told_then = key_node_alone(insecure_test_key, SETTINGS, copies)
     assert anybody.message.endswith("that matches anybody")  # at the key node
     assert (sent_then, told_then) == (sent, told)

@@ -88,7 +88,7 @@ def test_wrong_matches_cost_loss_and_shrink_the_second_party() -> None:
     for smaller, larger in pairwise(results[1:]):
         assert right.log_loss <= smaller.log_loss < larger.log_loss
         assert smaller.weight_change < larger.weight_change
-    assert 0.8 < results[-1].second_party_weights < 0.92  # by the share of wrong matches up to twice that
+    assert 0.8 < results[-1].second_party_weights < 0.92  # lower by one to two times the share of wrong matches
 
 
 def test_a_single_row_has_nobody_to_change_with() -> None:

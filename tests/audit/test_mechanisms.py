@@ -76,7 +76,7 @@ def test_a_wrong_staircase_is_found(mutant, epsilon, monkeypatch):
 
 def test_a_sensitivity_too_small_by_175_thousandths_is_found(monkeypatch):
     monkeypatch.setattr(label_mechanisms, "fit", mutants.always(mutants.WeakLaplace(LabelGrid(0.0, 1.0), 1.0)))
-    assert not run("laplace", samples=80_000).holds  # by 0.067: 100,000 and 60,000 show as much
+    assert not run("laplace", samples=80_000).holds  # exceeded by 0.067: 100,000 and 60,000 samples show as much
 
 
 @pytest.mark.parametrize("others", [None, [0.2, 0.9, 0.4]])

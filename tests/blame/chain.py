@@ -158,7 +158,7 @@ class Chain(World):
 async def chain_of(root: Path, size: int) -> AsyncIterator[Chain]:
     chain = Chain(root)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(SYSTEMS, "relay", relay.system)  # which this process proposes
+        patch.setitem(SYSTEMS, "relay", relay.system)  # this process proposes the system
         patch.setattr(coordinator, "CANCEL_TIMEOUT_S", 0.5)  # a frozen party makes everybody wait for it
         try:
             await chain.begin(size)

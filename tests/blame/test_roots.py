@@ -132,7 +132,7 @@ async def test_a_wait_that_failed_is_still_what_a_party_waits_for() -> None:
         assert [wait.peer for wait in waiting.report()] == ["b", "c"]  # the oldest first
     with waiting.on("b", "Keys"):
         pass
-    assert waiting.report() == ()  # it was tried again, and came
+    assert waiting.report() == ()  # the peer tried again, and came
 
 
 @each_case("seconds", [math.nan, math.inf, -1.0])
@@ -155,7 +155,7 @@ async def test_the_time_that_a_process_stood_still_is_no_part_of_a_deadline(monk
     waiting = asyncio.create_task(pulse.patient(came.wait, 0.3))
     await asyncio.sleep(0.05)
     time.sleep(0.6)  # as if it was stopped: meanwhile its deadline passes
-    asyncio.get_running_loop().call_later(0.1, came.set)  # what it waited for was on its way
+    asyncio.get_running_loop().call_later(0.1, came.set)  # its message was on the way
     assert await waiting
     assert pulse.longest_s(since) > 0.4
     assert pulse.longest_s(asyncio.get_running_loop().time()) == 0.0

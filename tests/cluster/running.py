@@ -34,7 +34,7 @@ def certify(folder: Path, *parties: str) -> dict[str, str]:
     return dict(line.split(": ", 1) for line in done.stdout.splitlines())
 
 
-PROGRAMS = Path(sys.executable).parent  # where python and blindfit are
+PROGRAMS = Path(sys.executable).parent  # folder of python and blindfit
 
 
 def hand_out_data(folder: Path, programs: Path = PROGRAMS) -> list[str]:

@@ -190,7 +190,7 @@ def test_a_value_that_was_filled_in_decides_no_number_of_several_parties(
 ) -> None:
     case, party = case_of("falcon")
     data = with_gaps(case.data[party])
-    case = case.with_job(split__test_fraction=0.0)  # so every row trains
+    case = case.with_job(split__test_fraction=0.0)  # every row trains
     case = case.with_dataset(party, missing=missing).with_data({**case.data, party: data})
     assert begin(case, authority, tmp_path).errors == ("",)
     (stored,) = [path for path in kept(tmp_path, "model.json") if party in path.parts]
@@ -307,7 +307,7 @@ def test_a_model_that_nobody_holds_scores_as_the_one_that_was_opened(tmp_path: P
     shared, opened = found
     assert shared.keys() == opened.keys()
     assert len(shared) == 160
-    size = dict.fromkeys(shared, 1.0)  # of each row, the intercept included: its weights are off by a step each
+    size = dict.fromkeys(shared, 1.0)  # bound for each row, the intercept included: each weight is off by a step
     for name in ("bank", "shop-a", "shop-b"):
         table = pd.read_csv(tmp_path / f"{name}.csv")
         scale = load_model(tmp_path / "state" / name / "models" / sessions[1] / "model.json").standardiser

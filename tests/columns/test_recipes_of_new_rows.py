@@ -96,7 +96,7 @@ def test_a_number_without_a_logarithm_is_refused_before_anything_is_published(ne
         rows.snapshots.publish("new")
     assert "remove datasets.new.derive.income_log" in refused_it.value.hint
     with pytest.raises(DataError, match=r"row 2 .*column income: the number is not above -1"):
-        rows.source()  # which leaves the column out of the snapshot
+        rows.source()  # the snapshot omits the column
 
 
 def test_the_pre_flight_reads_what_the_prediction_reads(new: Make) -> None:

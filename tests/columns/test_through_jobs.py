@@ -167,7 +167,7 @@ def test_an_evaluation_scores_rows_by_the_record_too(
     assert begin(evaluated, authority, tmp_path).errors == ("",)
     (found,) = seen
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of the south
+        warnings.simplefilter("ignore")  # warnings about the south
         expected = model.scores(frame_of(rows))
     assert dict(zip(found.ids, found.scores.tolist(), strict=True)) == dict(zip(rows, expected.tolist(), strict=True))
 

@@ -108,7 +108,7 @@ def test_no_row_reaches_log_output_or_coordinator(project: World) -> None:
     done = project.blindfit("submit", "job.toml", "--out", "out")
     assert done.returncode == 0, done.stderr
     path.write_text("\n".join([*lines, "canary-label,1,2,3,canary"]) + "\n")
-    refused = project.blindfit("snapshot", "clinic.toml", "patients")  # its own operator, who reads it in full
+    refused = project.blindfit("snapshot", "clinic.toml", "patients")  # its own operator reads it in full
     assert (refused.returncode, "column ill: not a number" in refused.stderr) == (1, True)
     again = project.blindfit("submit", "job.toml", "--out", "out2")
     assert again.returncode == 0

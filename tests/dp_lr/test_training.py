@@ -93,7 +93,7 @@ def test_without_iterations_to_speak_of_the_model_is_the_public_one(clinic: Clin
         dict(zip(NAMES, public.weights, strict=True)), abs=1e-5
     )
     report = clinic.written("clinic", "s1", "report.json")
-    assert len(report["losses"]) == 2  # of public rows, before and after
+    assert len(report["losses"]) == 2  # losses of public rows, before and after
 
 
 def test_bounds_scale_the_features(clinic: Clinic) -> None:

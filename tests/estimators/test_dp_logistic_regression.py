@@ -384,7 +384,8 @@ def test_a_paid_loss_is_near_the_true_one_and_its_noise_comes_from_the_budget(da
 
 def test_a_loss_of_samples_estimates_that_of_all_rows(data):
     model = DPLogisticRegression(epsilon=20.0, loss_share=0.3, batch_fraction=0.5).fit(*data)
-    assert model.loss_curve_[0] == pytest.approx(math.log(2), abs=0.2)  # of samples and noise 0.013: 15 of them
+    # samples and noise deviate by 0.013: 15 deviations
+    assert model.loss_curve_[0] == pytest.approx(math.log(2), abs=0.2)
 
 
 def test_public_rows_show_the_loss_for_nothing(data, public):

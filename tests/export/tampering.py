@@ -32,7 +32,7 @@ def changes_noticed(encoded: bytes, changes: int, seed: int) -> int:
     noticed = 0
     while noticed < changes:
         changed = _changed_once(encoded, rng)
-        if changed == encoded:  # of two equal neighbours
+        if changed == encoded:  # two equal neighbours were exchanged
             continue
         assert not checks.verify(changed).passed
         noticed += 1

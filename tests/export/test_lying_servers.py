@@ -67,7 +67,7 @@ class Lie:
     entry: dict[str, Any] | None = None
     receipt: Callable[[Receipt], Receipt] = lambda receipt: receipt
     newest: Callable[[Receipt], Receipt] = lambda receipt: receipt
-    keeps_name: bool = False  # of a request, for any request
+    keeps_name: bool = False  # the request keeps its name
 
     def told(self, liars: Liars) -> bytes:
         parts = json.loads(json.dumps(liars.true))
@@ -394,7 +394,7 @@ def written(
 
     def changed(receipt: Receipt) -> Any:
         content = json.loads(receipt.statement())
-        content["charges"] = sorted([*content["charges"], *charges])  # so that only what is odd is wrong
+        content["charges"] = sorted([*content["charges"], *charges])  # sorted, so that only the odd value is wrong
         content["sums"] = sorted([*content["sums"], *sums])
         content["position"] = content["position"] if position is None else position
         content["landmarks"] = content["landmarks"] if landmarks is None else landmarks

@@ -283,7 +283,7 @@ LIES: dict[str, tuple[Callable[[Trained], Change], str]] = {
 @pytest.mark.parametrize("lie", LIES)
 def test_a_sealed_lie_is_noticed(trained: Trained, lie: str) -> None:
     change, check = LIES[lie]
-    if lie == "epsilon":  # of the first release, which was charged 1
+    if lie == "epsilon":  # epsilon of the first release, which was charged 1
         changed = sealed_again(trained.file("first"), trained.world.path("state/shop"), change(trained))
     else:
         changed = sealed_again(trained.file("second"), trained.world.path("state/shop"), change(trained))

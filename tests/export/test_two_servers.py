@@ -117,7 +117,7 @@ def first_of(trained: Trained, other: str) -> Change:
 
     def change(parts: dict[str, Any]) -> None:
         parts["servers"][0] = trained.parts(other)["servers"][0]
-        if other == "two-servers":  # else no sum can be made
+        if other == "two-servers":  # otherwise no sum can be computed
             consistent(parts)
 
     return change
@@ -206,7 +206,7 @@ LIES: list[tuple[Callable[[Trained, str], Change], str, str, str]] = [
 @pytest.mark.parametrize("lie", range(len(LIES)))
 def test_a_sealed_lie_is_noticed(trained: Trained, lie: int) -> None:
     change, other, check, why = LIES[lie]
-    failed = trained.lied("again", change(trained, other))  # of charges that are older than it
+    failed = trained.lied("again", change(trained, other))  # the charges are older than it
     assert why in failed.get(check, ""), failed
     if change in (first_of, twice, one_left):  # nothing is wrong with what each server says
         assert failed.keys() <= checks.BELONGING.keys()

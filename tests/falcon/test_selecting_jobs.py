@@ -50,7 +50,7 @@ def selecting(root: Path, **select: Any) -> World:
 class Done:
     world: World
     session: str
-    prepared: Sequence[Prepared]  # of each data party
+    prepared: Sequence[Prepared]  # prepared rows of each data party
 
     def report(self, party: str) -> dict[str, Any]:
         return json.loads(self.world.path("state", party, "models", self.session, "report.json").read_text())

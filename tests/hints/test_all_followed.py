@@ -9,8 +9,9 @@ from tests.hints.sites import Site, all_sites
 
 TESTS = Path(__file__).parents[1]
 FOLLOWING = "tests.hints.following"
-DECLARING = ("says", "Told", "refused", "refused_by", "refused_value", "refused_command", "found")  # of that module
-LEAST_CHARS = 12  # of a text that says which hint is meant
+# functions of that module
+DECLARING = ("says", "Told", "refused", "refused_by", "refused_value", "refused_command", "found")
+LEAST_CHARS = 12  # shortest text that identifies a hint
 
 
 def declared() -> dict[str, str]:

@@ -165,7 +165,7 @@ def test_a_passphrase_for_a_key_that_has_none(folder: Path) -> None:
     read_private_key(files.key, None)
     command = shlex.split(told.text.partition("lock the key: ")[2])
     words = {"KEY": str(files.key), "NEW": str(folder / "new.pem")}
-    asked = ["-passout", f"pass:{WORDS.decode()}"]  # which it would ask for
+    asked = ["-passout", f"pass:{WORDS.decode()}"]  # otherwise it would ask
     subprocess.run([words.get(word, word) for word in command] + asked, check=True, capture_output=True)
     (folder / "new.pem").chmod(0o600)
     read_private_key(folder / "new.pem", WORDS)

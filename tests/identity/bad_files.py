@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 
 from blindfit.parties.identity import authority
 
-P_256 = bytes.fromhex("06082a8648ce3d030107")  # its identifier, 1.2.840.10045.3.1.7
+P_256 = bytes.fromhex("06082a8648ce3d030107")  # identifier 1.2.840.10045.3.1.7
 
 
 def short_crl(folder: Path, ends: datetime) -> None:

@@ -117,7 +117,7 @@ def test_people_whom_the_server_does_not_know_never_train_as_label_0_unnoticed(t
     done = blindfit(tables, "run", "w/job.toml", "--out", "w/run")
     assert done.returncode == 0, done.stderr
     assert re.search(r"visits: \d+ of \d+ rows of features counted as label 0, because rows does not have", done.stdout)
-    assert "Read this first" not in (tables / "w/run/report.html").read_text()  # it is not public
+    assert "Read this first" not in (tables / "w/run/report.html").read_text()  # the rows are not public
     party.write_text(
         party.read_text().replace('unknown_rows = "zero"', 'rows_are_public = true\nunknown_rows = "zero"')
     )
@@ -208,7 +208,7 @@ def test_names_of_any_characters_are_read_as_they_were_written() -> None:
 
 # --- what it cannot guess ----------------------------------------------------------------------------------
 
-_PATCHES = contextlib.ExitStack()  # of a change that only a patch can make
+_PATCHES = contextlib.ExitStack()  # patches for changes without another way
 BOTH = ("--system", "taylor", "My Bank.csv", "shop.parquet", "--label", "churned")
 
 

@@ -104,7 +104,7 @@ def test_between_organisations(tmp_path: Path, system: str) -> None:
             "coordinator",
             [path.name for path in (home / OUT).glob("*.toml") if path.stem not in parties],
         )
-        own = tmp_path / PARTIES[system][0]  # which submits a job too: the others' files are elsewhere
+        own = tmp_path / PARTIES[system][0]  # this party submits a job too: the others' files are elsewhere
         for path in ("job.toml", "certificates/coordinator"):
             copy = shutil.copytree if (office / OUT / path).is_dir() else shutil.copy
             copy(office / OUT / path, own / OUT / path)

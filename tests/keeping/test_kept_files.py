@@ -48,7 +48,7 @@ def killed_at(
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "replace", kill)
-        patch.setattr(os, "unlink", lambda _: None)  # of neighbouring files
+        patch.setattr(os, "unlink", lambda _: None)  # neighbouring files stay
         patch.setattr(kept_files, "_settle", lambda *_: None)
         with pytest.raises(Killed):
             bank.party.write("B", name, content)

@@ -172,7 +172,7 @@ def test_another_loss_is_refused_again(charged: World, tmp_path: Path) -> None:
 
 def test_a_party_that_never_ran_starts(tmp_path: Path) -> None:
     world = clinic_in(tmp_path)
-    for _ in range(2):  # also one that has keys by now, and has had no job
+    for _ in range(2):  # a party that has keys by now, and has had no job, is refused too
         start(world)
 
 

@@ -237,7 +237,7 @@ def test_what_was_kept_before_there_was_a_passphrase_is_locked_by_the_command(ba
     assert vault.signing_key(state / MODEL_KEY).public_bytes == public
     assert vault.read(state / "snapshots" / "5eed" / "header.json") == SECRET
     assert Checkpoints(state, "s", "taylor.resume", vault).base(QUESTION)["private_key"] == "c0ffee"
-    assert lock(bank) == ""  # and nothing is locked twice
+    assert lock(bank) == ""  # nothing is locked twice
     assert {path.stat().st_mode & 0o777 for path in state.rglob("*.*") if path.is_file()} == {0o600}
 
 

@@ -48,7 +48,7 @@ def child(module: str, *arguments: str) -> Iterator[Child]:
     with without_main():
         process.start()
     heard.close()
-    said.close()  # so that a line is awaited from no dead child
+    said.close()  # otherwise this process would wait for a line of a dead child
     with open(to_child.fileno(), "w", closefd=False) as stdin, open(from_child.fileno(), closefd=False) as stdout:
         try:
             yield Child(stdin, stdout)

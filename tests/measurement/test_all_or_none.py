@@ -45,7 +45,7 @@ async def asked_in_vain(
             client = MeasurementClient(me, "labels", address, step_timeout_s=FOR_EVER_S, reconnect_s=FOR_EVER_S)
             yield client.aggregate(rows, house.request(rows)), waits
         for writer in writers:
-            writer.close()  # else the thread that shakes hands lasts as long as it may
+            writer.close()  # otherwise the thread that shakes hands lasts as long as it may
         return
     send = ServerSide.send
 

@@ -227,7 +227,7 @@ async def test_a_batch_larger_than_a_message(house: House, authority: Path, monk
         with pytest.raises(RangeError, match=r"does not fit in a message of 4194304"):
             await world.ask(rows)
         generous = world.client(limits=Limits(max_message_bytes=2**24))
-        with pytest.raises(LimitExceeded):  # of another make, whose own limit is higher
+        with pytest.raises(LimitExceeded):  # a foreign client has a higher limit
             await generous.aggregate(rows, house.request(rows))
         await world.ask()
     assert len(house.entries) == 1

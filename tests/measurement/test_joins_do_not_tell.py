@@ -26,7 +26,7 @@ N = 24
 ASKED = tuple(f"row-{i}" for i in range(N))
 STRANGERS = tuple(f"stranger-{i}" for i in range(N))
 PAIRS = [f"person-{i // 2}" for i in range(N)]
-A_FAMILY = ["person-0"] * (N // 2 + 1) + [f"person-{i}" for i in range(1, N // 2)]  # as many persons as of PAIRS
+A_FAMILY = ["person-0"] * (N // 2 + 1) + [f"person-{i}" for i in range(1, N // 2)]  # as many persons as in PAIRS
 KNOWN = {
     "all": ASKED,
     "none": STRANGERS,
@@ -98,7 +98,7 @@ def test_an_upload_is_the_same_whoever_is_in_the_table(tmp_path: Path, unknown_r
 
 def assert_same(traces: dict[str, Trace]) -> None:
     first, *others = traces.values()
-    assert sum(entry[0] == "get" for entry in first) > 5  # of the arrays that are mapped
+    assert sum(entry[0] == "get" for entry in first) > 5  # reads of the mapped arrays
     assert "content_sha256: is not the hash of" in str(first[-1])
     for other in others:
         assert [pair for pair in zip(first, other, strict=False) if pair[0] != pair[1]][:1] == []

@@ -179,7 +179,7 @@ def released(tmp_path: Path, label: int, persons: bool = False, releases: int = 
 
 def epsilon_seen(neighbours: tuple[np.ndarray, np.ndarray]) -> float:
     without, with_label = neighbours
-    threshold = EPSILON + 0.5  # where the privacy loss of a unit noise passes epsilon
+    threshold = EPSILON + 0.5  # the privacy loss of a unit noise passes epsilon here
     hits, others = int((with_label > threshold).sum()), int((without > threshold).sum())
     return empirical_epsilon(hits, others, len(without), DELTA)
 

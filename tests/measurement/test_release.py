@@ -309,7 +309,7 @@ def test_a_consumer_of_many_different_epsilons_shuts_nobody_out(
     house = open_house(budget=WIDE)
     answers = [house.ask(epsilon=0.01 + i / 1e6, release=str(i)) for i in range(40)]
     sizes = [len(answer.receipt) for answer in answers]
-    assert sizes[-1] - sizes[35] < 100  # of landmarks, which also end
+    assert sizes[-1] - sizes[35] < 100  # landmarks, whose number is limited too
     again = house.ask(consumer="bank", epsilon=0.5, receipt=answers[-1])
     known = Receipt.from_statement(again.receipt).charges
     assert sum(count for _, count in known.counted) == 4

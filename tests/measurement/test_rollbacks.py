@@ -375,7 +375,7 @@ def test_a_foreign_or_forged_receipt_is_refused_and_freezes_nothing(open_house: 
         replace(answer, receipt_signature=b""),
         replace(answer, receipt=answer.receipt[:-1]),
         replace(answer, receipt=b"{}", receipt_signature=other.sign(b"{}")),
-        forged(answer, own, server="another"),  # whose operator copied the key
+        forged(answer, own, server="another"),  # its operator copied the key
     ]
     for receipt in wrong:
         with pytest.raises(PolicyRefused) as refused:

@@ -37,7 +37,7 @@ OF_A_DEADLINE = 3  # the recorded time of a drawn mutant's tests is one part in 
 CONTROL_SHARE = 5  # the tests of a whole file may take this many times as long as those of one mutant
 TO_CLEAN_UP_S = 10  # pytest's own deadline ends this much earlier, so that fixtures end what they started
 
-CONTROLS = {"survived": "pass", "noticed": "fail"}  # what outcomes are called without a mutant
+CONTROLS = {"survived": "pass", "noticed": "fail"}  # names of outcomes without a mutant
 Outcome = Literal["noticed", "timed out", "survived", "error"]
 Say = Callable[[str], None]
 
@@ -320,7 +320,7 @@ class Run:
         told = output[-3000:] if outcome == "error" or trial.mutant is None else _who_noticed(output)
         result = Result(trial.key, trial.name, outcome, round(time.monotonic() - started, 1), told)
         if outcome == "survived" or (trial.mutant is not None and outcome != "error"):
-            self._memory.put(result)  # what must be mended is tried again
+            self._memory.put(result)  # an error must be mended, and is tried again
         return result
 
     def _summary(self, mutants: Sequence[Mutant], results: Sequence[Result], seconds: float) -> bool:

@@ -137,7 +137,7 @@ def loss_error(table: PlainTable, rows: Rows, grid: Grid, weights: Mapping[str, 
     e = np.abs(np.ldexp(np.rint(np.ldexp(y, grid.label_bits)), -grid.label_bits) - y)
     errors = np.full(len(rows), v)
     before = np.zeros(len(rows))
-    reach = np.zeros(len(rows))  # of the score, were no term to cancel another
+    reach = np.zeros(len(rows))  # largest possible score, if no term cancels another
     for place, (name, block) in enumerate(table.blocks.items()):
         x = np.abs(np.ldexp(block[rows].astype(np.float64), -grid.feature_bits))
         z = np.abs(grid.scores(block[rows], weights[name]))

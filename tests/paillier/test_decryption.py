@@ -188,7 +188,7 @@ def no_powers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def refusal(key: PrivateKey, ciphertexts: list[int]) -> tuple[type, str, str]:
     residues = key.public_key.kernel.residues(ciphertexts)
-    try:  # which takes less than pytest.raises, a hundred thousand times
+    try:  # quicker than pytest.raises, a hundred thousand times
         key.decrypt_residues(residues)
     except RangeError as refused:
         return type(refused), str(refused), refused.hint

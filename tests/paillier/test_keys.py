@@ -305,7 +305,7 @@ def test_a_private_key_with_anothers_modulus_is_refused() -> None:
         lambda n, hs: 0,
         lambda n, hs: n,
         lambda n, hs: hs + n * n,
-        lambda n, hs: hs * (1 + n) % n**2,  # of a plaintext of 1
+        lambda n, hs: hs * (1 + n) % n**2,  # encrypts a plaintext of 1
         lambda n, hs: hs * hs % n**2,  # a square
         lambda n, hs: hs % n,
     ],

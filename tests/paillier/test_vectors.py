@@ -239,7 +239,7 @@ def test_a_decrypted_number_past_the_bound_is_refused(insecure_test_key: Private
 
 def test_products_are_counted_as_the_docstrings_say(insecure_test_key: PrivateKey) -> None:
     public_key = PublicKey.from_bytes(insecure_test_key.public_key.to_bytes())
-    kernel, prepared = public_key.kernel, OwnKey(insecure_test_key)  # which multiplies mod p^2 and q^2
+    kernel, prepared = public_key.kernel, OwnKey(insecure_test_key)  # OwnKey multiplies mod p^2 and q^2
     plain, factors = Fixed.from_integers([1, 2, 3, 4, 5]), Fixed.from_integers([7, 0, -1, 1, 2])
 
     def counted(operation: Callable[[], object]) -> int:

@@ -65,7 +65,7 @@ def test_rows_that_are_left_out_do_not_move_the_count_to_others(pair: Pair) -> N
     path.write_text("\n".join([header, ",".join([name, "", *rest]), *others]) + "\n")
     pair.dataset = {"missing": "drop", "models_per_row": 1}
     allow(pair, 1)
-    pair.scores("one", np.array([0, 5]))  # of the remaining rows
+    pair.scores("one", np.array([0, 5]))  # two of the remaining rows
     shop = pair.parties["shop"]
     snapshot = shop.snapshots.published("rows")
     (entry,) = shop.store.reader().disclosures(subject="scores")
@@ -141,7 +141,7 @@ def test_who_publishes_is_told_what_to_declare(
 
 def test_a_declaration_that_fits_the_rows_needs_no_new_snapshot_and_another_needs_one(pair: Pair) -> None:
     first = pair.parties["shop"].snapshots.publish("rows")
-    allow(pair, 3)  # of eight columns
+    allow(pair, 3)  # three models of eight columns
     assert pair.parties["shop"].snapshots.published("rows").id == first.id
     allow(pair, 4)
     assert pair.parties["shop"].snapshots.current("rows") is None

@@ -116,7 +116,7 @@ def test_numbers_that_do_not_fit(shares: World) -> None:
     """Each step takes away more than a weight at this rate."""
     findings = shares.check("falcon.learning_rate=10", "falcon.l2=0.5")
     assert "falcon.learning_rate times falcon.l2 is 1 or more" in only(findings, "refuses")
-    assert not said(findings, "time")  # of a training that cannot be
+    assert not said(findings, "time")  # the training is impossible
 
 
 # --- what weights reveal about labels -------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from tests.falcon.local import KEY_NODE, Case, train
 from tests.falcon.selecting import grid
 
 MOMENTUM = OptimiserSettings(learning_rate=0.3, l2=0.0, optimiser="momentum", momentum=0.5)
-FRAME_BYTES = 200  # of a message: names, lengths
+FRAME_BYTES = 200  # overhead of a message: names, lengths
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from blindfit.algorithms.privacy.gaussian import analytic_noise_multiplier, gaus
 Floats = NDArray[np.float64]
 Limit = Callable[[ReleaseEvent | None, int], float]
 BUDGET, DELTA = 1.0, 1e-5
-EACH, MOST = 0.05, 60  # of the small releases
+EACH, MOST = 0.05, 60  # epsilon and number of the small releases
 SMALL = ReleaseEvent.pure(EACH, "one label")
 
 

@@ -93,7 +93,7 @@ def test_all_rows_of_the_dataset_and_fewer_figures(trained: World) -> None:
 
 def test_it_is_charged_once_and_the_same_question_again_costs_nothing(trained: World) -> None:
     first, second = evaluated(trained), evaluated(trained)
-    assert first["privacy"]["spent_epsilon"] > 1.3  # of two releases at epsilon 1
+    assert first["privacy"]["spent_epsilon"] > 1.3  # two releases at epsilon 1
     assert second["privacy"]["spent_epsilon"] == first["privacy"]["spent_epsilon"]
     assert second["figures"] == first["figures"]
     ledger = trained.blindfit("ledger", "meter.toml").stdout

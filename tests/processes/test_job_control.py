@@ -150,7 +150,7 @@ def test_an_operator_cancels_a_job_that_waits(project: World) -> None:
     with project.submitting() as submitted:
         session = session_of(submitted)
         wait_until(project, "meter", "HELD")
-        done = project.blindfit("cancel", "shop.toml", session)  # which has accepted it, and waits for its start
+        done = project.blindfit("cancel", "shop.toml", session)  # the party has accepted it, and waits for its start
         assert (done.returncode, done.stdout) == (0, "shop: cancelled\n"), done.stderr
         _, errors = submitted.communicate(timeout=60)
     assert submitted.returncode == 1

@@ -19,7 +19,7 @@ def test_a_file_with_the_addresses_of_organisations_runs_on_one_machine_as_it_is
         project.edit(f"{name}.toml", f"[peers.{peer}]\n", f'[peers.{peer}]\naddress = "{peer}.invalid:7100"\n')
     done = project.blindfit("run", "job.toml", "--out", "out", "--quiet")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("job ")  # and nothing before it
+    assert done.stdout.startswith("job ")  # nothing stands before it
     both = project.blindfit("run", "job.toml", "--quiet", "--verbose")
     assert error_line(both) == "error: --quiet and --verbose: which of them?"
 

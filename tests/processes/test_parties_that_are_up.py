@@ -37,7 +37,7 @@ def test_a_submitted_job_leaves_the_model_at_its_party(project):
     for name in ("report.json", "report.html"):
         text = project.path(f"out/{name}").read_text()
         assert not any(repr(weight)[:12] in text for weight in weights.values())  # less of it is there by chance
-        assert not re.search(r"\bf[0-3]\b", text)  # nor a row of a table of them, however rounded
+        assert not re.search(r"\bf[0-3]\b", text)  # no row of a table of weights, in any rounding, is there
 
 
 def test_two_jobs_at_once_and_parties_stay_up(project):
@@ -175,7 +175,7 @@ def test_a_revoked_coordinator_is_refused(project):
     before = its_list.read_bytes()
     authority.revoke(project.path("ca"), "coordinator")
     assert "error: ca/coordinator/certificate.pem was revoked" in submit(project).stderr
-    its_list.write_bytes(before)  # it has not heard of it, but the parties have
+    its_list.write_bytes(before)  # this party has not heard of it, but the others have
     refused = submit(project)
     assert refused.returncode == 1
     assert "its certificate was revoked (says shop)" in error_line(refused)

@@ -19,7 +19,7 @@ from blindfit.parties.wire.waits import Report
 from tests.certificates import demo_authority, make_identity
 
 BANK_STOPPED = PeerAborted(culprit="bank", code="CANCELLED")
-PASSED_ON = PeerAborted(culprit="shop-a", code="CANCELLED")  # whose abort came before the bank's
+PASSED_ON = PeerAborted(culprit="shop-a", code="CANCELLED")  # the abort of shop-a came before the bank's
 LOST = PeerUnreachable(peer="bank", address="a:1", step="Watch", reason="the connection was lost")
 
 
@@ -110,7 +110,7 @@ SILENT = PeerTimeout(peer="notary", step="Keys", timeout_s=60, found="silent", b
 BEHIND = PeerTimeout(peer="notary", step="Keys", timeout_s=60, found="silent", through=("bank",), by="shop-a")
 GAVE_UP = PeerAborted(
     culprit="bank", code="PEER_TIMEOUT", step="Keys", lost="notary"
-)  # what the key node receives when it wakes
+)  # the key node receives this when it wakes
 
 
 @pytest.mark.parametrize(

@@ -115,7 +115,8 @@ def test_an_id_that_the_server_does_not_know(project):
     for number in range(700, 706):  # some of them are trained on, and so are sent
         project.edit("rows.csv", f"u{number},", f"stranger{number},")
     refused = project.blindfit("run", "job.toml")
-    assert "has an id that the table of labels does not have" in error_line(refused)  # who runs all has all logs
+    # an operator who runs all parties has all logs
+    assert "has an id that the table of labels does not have" in error_line(refused)
 
 
 def test_a_missing_file_says_who_makes_it(project):

@@ -97,6 +97,6 @@ def test_a_party_that_is_up_has_what_its_systems_need_and_no_more(project, name,
     alone = {module for module in modules - warm if module.startswith("blindfit.")} - {"blindfit.__main__"}
     assert not alone, "each party of a run would import these itself"
     assert modules & HEAVY <= {"asyncio", "numpy", "pyarrow", "grpc", "cryptography", "gmpy2", "structlog"}
-    assert "pandas" not in modules  # which pyarrow would import
+    assert "pandas" not in modules  # pyarrow would import it
     assert not {m for m in modules if m.startswith("blindfit.coordinator.report")}
     assert not {m for m in modules if m.startswith("blindfit.parties.taylor")}  # its policy allows only walr

@@ -57,7 +57,7 @@ def edit(path: Path, changes: dict[str, str]) -> None:
 
 def test_a_job_beside_packages_and_modules_of_the_same_names(wheel, project, tmp_path_factory):
     site = tmp_path_factory.mktemp("site")
-    zipfile.ZipFile(wheel).extractall(site)  # as pip does, which makes scripts too
+    zipfile.ZipFile(wheel).extractall(site)  # pip does the same, and makes scripts
     edit(site / "blindfit/coordinator/operator/benchmark.py", QUICKLY)
     for name in ("algorithms", "parties"):
         (site / name).mkdir()
@@ -75,5 +75,5 @@ def test_a_job_beside_packages_and_modules_of_the_same_names(wheel, project, tmp
     done = run("-m", "blindfit", "run", "job.toml", "--out", "out")
     assert done.returncode == 0, done.stderr
     assert project.path("out/report.html").exists()
-    calibrated = run("-m", "blindfit", "benchmark", "shop.toml")  # by processes of its own
+    calibrated = run("-m", "blindfit", "benchmark", "shop.toml")  # the benchmark starts its own processes
     assert calibrated.returncode == 0, calibrated.stderr

@@ -44,7 +44,7 @@ def test_its_cells_run_from_the_top(notebook: Path, tmp_path: Path, monkeypatch:
     script = "\n\n".join("".join(cell["source"]) for cell in cells(notebook))
     many, fewer = FEWER.get(notebook.stem, ("", ""))
     assert many in script
-    monkeypatch.setenv("FORCE_COLOR", "1")  # as a notebook has it
+    monkeypatch.setenv("FORCE_COLOR", "1")  # a notebook sets this
     done = Terminal(tmp_path).run_cells(script.replace(many, fewer) if many else script)
     assert done.returncode == 0, done.stderr
     assert done.stdout

@@ -25,7 +25,7 @@ from tests.measurement.talking import fork_until_killed, main
 from tests.release_labels.house import NAMES, Counter, make_labels
 
 BUDGET = Budget(12.0, 1e-6)  # room for twelve releases
-LAST_UNIT = Budget(1.5, 1e-6)  # and for one
+LAST_UNIT = Budget(1.5, 1e-6)  # budget for one release
 
 
 def octets(received: Received) -> str:

@@ -58,7 +58,7 @@ def test_no_more_than_the_sum_and_for_one_exactly_it(epsilons: list[float], delt
 def test_never_below_the_exact_composition(epsilon: float, count: int, delta: float) -> None:
     ours = composed_epsilon([ReleaseEvent.pure(epsilon, N)] * count, delta)
     assert delta_of_pure(epsilon, count, ours) <= delta * (1 + 1e-9)
-    rounded = count * (count * epsilon / 50_000)  # by less than a cell of the grid for each
+    rounded = count * (count * epsilon / 50_000)  # rounding by less than a cell of the grid for each
     assert delta_of_pure(epsilon, count, ours - 1.01 * rounded - 1e-6) > delta
     if count >= 40 and delta >= 1e-6:
         assert ours < 0.8 * count * epsilon

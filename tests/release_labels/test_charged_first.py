@@ -138,7 +138,7 @@ async def test_nothing_is_estimated_for_refusals_of_a_real_server(
         every = [f"r{i}" for i in range(400)]
         assert (await ask(world, every, NEARLY_ALL_FOR_THE_PRIOR)).kept.sum() == 200
         assert (counter.charges, len(estimates)) == (1, 1)
-        for _ in range(TRIES):  # of what was made, too
+        for _ in range(TRIES):  # the refusal stays after rows were released
             with pytest.raises(CannotAnswer):
                 await ask(world, ASKED, NEARLY_ALL_FOR_THE_PRIOR)
         assert (counter.charges, len(estimates)) == (1, 1)

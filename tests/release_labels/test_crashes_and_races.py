@@ -149,7 +149,7 @@ def test_one_whose_very_release_is_charged_between_two_of_its_looks(
     def look_before_the_other(charging: ChargingService, *arguments: Any) -> None:
         if charging is late.house.service:
             looks[0] += 1
-            if looks[0] == 2:  # as it is admitted; as it releases, having seen no charge
+            if looks[0] == 2:  # the first look is at admission, the second at the release, after no charge was seen
                 answers.append(children.race(other, "same", 0.0))
         chargeable(charging, *arguments)
 

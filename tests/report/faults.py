@@ -9,7 +9,7 @@ from typing import Any
 from unittest import mock
 
 SVG_DPI = 72.0
-POINTS = 8.0  # that a text as pixels may be wider than one of lines
+POINTS = 8.0  # a text as pixels may be this much wider than one of lines
 
 
 def faults_of(figure: Any) -> list[str]:

@@ -32,7 +32,7 @@ def test_a_run_here_holds_everything(made_up: MadeUp) -> None:
     assert (content["name"], content["protocol"], content["state"]) == ("walr", "walr", "DONE")
     assert content["seconds"] == {"launch": 1.2, "set_up": 0.3, "job": 2.5}
     assert content["job"]["walr"]["frac_bits"] == "auto"  # a default
-    assert "coordinator" not in content["job"]  # nor is what has no value
+    assert "coordinator" not in content["job"]  # options without a value are not there either
     assert content["parties"]["clinic"]["role"] == "measurement"
     assert content["parties"]["clinic"]["dataset"] == "visits"
     assert content["parties"]["insurer"]["summary"]["rows"] == PARTY_REPORT["rows"]

@@ -36,8 +36,8 @@ SHARED = 'falcon.weights="shared"'
 # One batch of all rows: before they are rounded the weights are the same, within what their truncations are off.
 SAME = tuple(option for option in REPEATABLE if "unsafe" not in option)
 UNROUNDED = 'falcon.unsafe=["weight-bits"]'
-QUICK = (*SAME, SHARED, 'falcon.security="semi-honest"')  # where no share is changed
-OFF = 5e-4  # of a weight in shares: tests/falcon/test_protocol.py has the bound
+QUICK = (*SAME, SHARED, 'falcon.security="semi-honest"')  # for tests that change no share
+OFF = 5e-4  # error of a weight in shares: tests/falcon/test_protocol.py has the bound
 
 
 def scores(root: Path, session: str) -> dict[str, tuple[float, float]]:

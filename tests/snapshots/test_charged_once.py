@@ -47,7 +47,7 @@ FITS: list[dict[str, Any]] = [  # questions of dp-lr
     {"seed": 1, "privacy": {"epsilon": 0.1}, "dp_lr": {"iterations": 3, **BOUNDS}},
     {"privacy": {"epsilon": 0.1}, "dp_lr": {"iterations": 2, **BOUNDS}},
 ]
-VERTICAL: list[tuple[dict[str, Any], tuple[str, str]]] = [  # of label DP: the job, and what was drawn
+VERTICAL: list[tuple[dict[str, Any], tuple[str, str]]] = [  # label DP: the job, and the draws
     ({"privacy": {"epsilon": 0.1}}, ("split", "noise")),
     ({"privacy": {"epsilon": 0.01}}, ("split", "noise")),
     ({"privacy": {"epsilon": 0.1}, "taylor": {"epochs": 5}}, ("split", "noise")),

@@ -244,7 +244,7 @@ bank.snapshots.publish("loans")
 """
     run = subprocess.run([sys.executable, "-c", killed, bank.root], cwd=Path(__file__).parents[2], check=False)
     assert run.returncode == -9
-    assert len(bank.directories()) == 3  # it had its name, and its mark
+    assert len(bank.directories()) == 3  # the directory has its name, and its mark
     assert published(bank.snapshots, "loans").id == first.id
     assert list(bank.snapshots.unknown()) == []
     second = bank.snapshots.publish("loans")
@@ -478,6 +478,6 @@ def test_a_population_that_is_renamed_is_no_fresh_budget(bank):
     bank.describe("population", "visitors")
     with pytest.raises(ConfigError, match="its rows are known under the population people"):
         published(bank.snapshots, "loans")
-    bank.write(ROWS.replace("44,", "45,1"))  # nor do other rows under the same name help
+    bank.write(ROWS.replace("44,", "45,1"))  # other rows under the same name do not help either
     with pytest.raises(ConfigError, match="its rows are known under the population people"):
         published(bank.snapshots, "loans")

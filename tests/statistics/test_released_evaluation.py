@@ -51,7 +51,7 @@ def test_without_noise_they_are_the_figures_of_the_labels() -> None:
 
 RANGED = ("log_loss", "normalised_entropy", "accuracy", "positive_rate", "auc", "ks")
 DRAWS = 300
-LEAST_HELD = int(stats.binom.ppf(1e-8, DRAWS, 0.95))  # of a range of 95%: 260, and fewer once in 10^8
+LEAST_HELD = int(stats.binom.ppf(1e-8, DRAWS, 0.95))  # a range of 95% holds 260 times; fewer once in 10^8
 
 
 def few_rows(n: int, rate: float) -> tuple[Floats, Floats]:

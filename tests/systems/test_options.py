@@ -121,13 +121,13 @@ LOGISTIC_DEFAULTS = {"epochs": 20, "optimiser": "sgd", "learning_rate": 0.15, "l
         (
             {"model": "linear", "validation_fraction": 0.0},
             {**LINEAR_DEFAULTS, "patience": 3},
-        ),  # which then does nothing
+        ),  # the option then does nothing
     ],
 )
 def test_a_linear_model_has_defaults_of_its_own(given: dict[str, Any], expected: dict[str, Any]) -> None:
     job = read_job({"protocol": "taylor", "parties": PARTIES["taylor"], "taylor": given}).parameters
     assert {name: getattr(job.taylor, name) for name in expected} == expected
-    assert read_proposed(job.to_parameters()) == job  # as a party takes it
+    assert read_proposed(job.to_parameters()) == job  # a party accepts it
 
 
 def test_label_dp_goes_with_the_defaults_of_a_linear_model() -> None:

@@ -129,7 +129,7 @@ def test_a_restored_optimiser_goes_on_as_if_nothing_had_been(name: str) -> None:
     for i, gradient in enumerate(gradients[:3]):
         first.step(gradient, i // 2, i % 2)
     state = first.state()
-    first.step(np.array([9.0, 9.0]), 1, 0)  # what was kept does not change with it
+    first.step(np.array([9.0, 9.0]), 1, 0)  # the kept state does not change with it
     second = optimiser(settings, [0.0, 0.0], batches=2)
     second.restore(state)
     for i, gradient in enumerate(gradients[3:], start=3):

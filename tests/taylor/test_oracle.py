@@ -115,7 +115,7 @@ def distance_allowed(case: Case, target: np.ndarray, hessian: np.ndarray) -> flo
         )
         carried[epoch] = rate
     left = np.abs(start) + delta * np.abs(carried).sum(axis=0)
-    return float(np.linalg.norm(left)) + 1e-12  # of floats
+    return float(np.linalg.norm(left)) + 1e-12  # rounding of floats
 
 
 def found_by(case: Case) -> np.ndarray:

@@ -111,7 +111,7 @@ async def _until_both_end(session: Patient, process: Forked) -> tuple[BlindfitEr
     except BlindfitError as raised:
         error = raised
     ended = time.time()
-    with contextlib.suppress(TimeoutError):  # where it did not obey, which the caller sees
+    with contextlib.suppress(TimeoutError):  # the caller sees if it did not obey
         await asyncio.wait_for(stopped, HANGS_S)
     return error, ended, time.time() if stopped.cancelled() else stopped.result()
 

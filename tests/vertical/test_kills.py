@@ -21,7 +21,7 @@ from tests.world.vertical import DATA_PARTIES, ROLES, bank_and_shops, weights
 pytestmark = pytest.mark.timeout(300)  # parties start again after each kill
 DEADLINE_S = 10.0  # a cut may last two seconds, the report of an abort two more
 STOP_S = 5.0
-KILLS, AT_A_TIME = 200, 20  # of each party
+KILLS, AT_A_TIME = 200, 20  # kills of each party
 
 # Without jitter, noise, a hold-out or a second batch, weights do not depend on the secret order of the rows.
 REPEATABLE = (
@@ -50,7 +50,7 @@ class Begun:
 
     cluster: Cluster
     resume: str
-    undisturbed: str  # its session
+    undisturbed: str  # session of the undisturbed training
     weights: dict[str, np.ndarray]
 
     def goes_on_after(self, lost: Lost) -> None:

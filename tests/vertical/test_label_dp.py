@@ -100,7 +100,7 @@ def assert_covered(parameters: TaylorParameters, rows: np.ndarray, change: np.nd
     worst = 2 * cross * longest / 2**grid.feature_bits
     assert float(np.sum(change * change)) ** 0.5 / 2**grid.gradient_bits <= worst * (1 + 1e-9)
     assert gaussian_delta(parameters.kept_noise_std / worst, EPSILON) <= DELTA
-    assert gaussian_delta(parameters.kept_noise_std / (1.01 * worst), EPSILON) > DELTA  # and no more than it takes
+    assert gaussian_delta(parameters.kept_noise_std / (1.01 * worst), EPSILON) > DELTA  # no more noise than necessary
     kept = replace(parameters, noise_std=0.0)
     drawn = np.array(gradient_noise(NOISE_KEY, kept, ("shop-a", 1, 0), 4000), dtype=np.float64)
     assert faults_of_normal(drawn / 2.0**grid.gradient_bits, parameters.kept_noise_std) == []

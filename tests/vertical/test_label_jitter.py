@@ -17,7 +17,7 @@ from tests.world.vertical import DATA_PARTIES, bank_and_shops, with_numbers
 ROWS = 120
 CHANGED = 30  # people whose labels change, and all scales with them
 SPLITS = (0.1, 0.15, 0.2, 0.25, 0.3)
-LINEAR = ("taylor.model=linear", 'taylor.unsafe=["label-bits"]')  # as if the account had room
+LINEAR = ("taylor.model=linear", 'taylor.unsafe=["label-bits"]')  # as if the account had room for every training
 
 
 class Shown:

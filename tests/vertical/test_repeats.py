@@ -30,7 +30,7 @@ from tests.world.vertical import bank_and_shops, label_bits, write_rows
 
 SHOPS = ("shop-a", "shop-b")
 ROWS = 120  # half of the time is their alignment
-TWO_BATCHES = 210  # of each of the sizes below
+TWO_BATCHES = 210  # rows of each of the sizes below
 
 
 @pytest.fixture
@@ -185,7 +185,7 @@ def test_columns_that_a_partner_publishes_anew_are_new_equations(project: World)
 
 def test_under_label_dp_no_layout_is_counted(project: World) -> None:
     seated(project, "privacy.epsilon=1.0")
-    assert label_bits(project) == []  # nor an end
+    assert label_bits(project) == []  # the end is not counted either
 
 
 # --- features ------------------------------------------------------------------------------------------------

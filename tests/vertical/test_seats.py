@@ -178,7 +178,7 @@ def test_a_person_has_the_same_jitter_in_a_new_snapshot_and_another_for_another_
     assert one.keys() == other.keys()
     changed = [person for person in one if one[person] != other[person]]
     assert len(changed) == 40
-    assert not set(one.values()) & {other[person] for person in changed}  # of 2^52 values each
+    assert not set(one.values()) & {other[person] for person in changed}  # each of 2^52 values
 
 
 def test_another_label_column_or_model_is_another_draw(project: World, jitters: list[dict[int, float]]) -> None:

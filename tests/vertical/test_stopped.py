@@ -22,7 +22,7 @@ from tests.world import World
 from tests.world.vertical import bank_and_shops
 
 DEADLINE_S = 120
-EPOCHS = 30  # so many that none ends before it is stopped, however late that is heard
+EPOCHS = 30  # enough that none ends before it is stopped, even if the stop comes late
 
 
 @pytest.fixture
@@ -118,7 +118,7 @@ def test_the_hold_out_loss_is_told_at_the_pace_of_who_knows_it() -> None:
         "  epoch 2 of 20, hold-out loss 0.3410",
         "  epoch 3 of 20, hold-out loss 0.2990",
     ]
-    assert shown(*events[:3], judge="post") == ["  epoch 1 of 20", "  epoch 2 of 20"]  # that reports no epochs
+    assert shown(*events[:3], judge="post") == ["  epoch 1 of 20", "  epoch 2 of 20"]  # the post reports no epochs
 
 
 def test_what_is_no_loss_is_a_step_of_its_own() -> None:

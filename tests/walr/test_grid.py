@@ -115,7 +115,7 @@ def test_rounding_to_the_least_bits_hardly_moves_a_score() -> None:
     rows, weights = drawn.standard_normal((20_000, 8)), drawn.standard_normal(8) / 8**0.5
     step = 2.0**-LEAST_BITS
     off = (quantise_rows(rows, 31 * 2**LEAST_BITS, LEAST_BITS) * step - rows) @ weights
-    assert np.mean(off**2) <= weights @ weights * step**2 / 3 * 1.1  # as walr_grid says; the draws are seeded
+    assert np.mean(off**2) <= weights @ weights * step**2 / 3 * 1.1  # the law of walr_grid; the draws are seeded
 
 
 # --- the width on its way --------------------------------------------------------------------------------
@@ -301,7 +301,7 @@ def test_whatever_rows_of_several_holders_hold_there_are_grids_for_them(
     epsilon = min(max(epsilon, walr.MIN_EPSILON), walr.MAX_EPSILON)
     own, others = grids_of(job_with(bits, epsilon, delta, None), told, BlockColumns(3, norms[0]))
     squares = sum(grid.norm_bound**2 for grid in (own, *others.values()))
-    whole = math.isqrt(squares - 1) + 1  # as walr_blocks.step_4_open
+    whole = math.isqrt(squares - 1) + 1  # the formula of walr_blocks.step_4_open
     multiplier = gaussian.noise_multiplier("analytic", epsilon, delta)
     GaussianMechanism(multiplier, whole**2)
     assert whole <= MAX_NORM_BOUND

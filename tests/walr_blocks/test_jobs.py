@@ -154,7 +154,7 @@ def test_rows_past_their_persons_bound_are_neither_summed_nor_fitted(
     assert report["privacy"]["noise_std_of_mean"] == pytest.approx(noise_std)
     bound, columns = fitted.request.norm_bound * 2.0**-frac_bits, fitted.request.n_columns
     assert report["fit"]["l2"] == pytest.approx(default_l2(noise_std, bound, columns, fitted.request.epsilon))
-    assert set(cells) == {len(ids) * columns}  # at the server and in the report
+    assert set(cells) == {len(ids) * columns}  # once at the server and once in the report
     assert len(cells) == 2
     assert rounded == [len(ids)]
     for name in ("bank", "chain"):
@@ -357,7 +357,7 @@ def test_a_norm_bound_is_told_under_few_settings(house: Holders, monkeypatch: py
     with refused("this party's norm bound was told under too many settings: set walr.norm_bound to a number") as told:
         house.run("walr.norm_quantile=1.0", "privacy.epsilon=0.5")
     assert told.text.startswith(("bank", "chain"))
-    for name in ("bank", "chain"):  # nor does a new snapshot of the same people begin the count again
+    for name in ("bank", "chain"):  # a new snapshot of the same people does not begin the count again
         house.publish(name)
     with refused("this party's norm bound was told under too many settings: set walr.norm_bound to a number"):
         house.run("privacy.epsilon=0.5")
@@ -452,7 +452,7 @@ def test_weights_that_hang_on_the_same_rows_are_counted_over_all_fits(house: Hol
     with pytest.raises(PolicyRefused, match=r"more bits .* than a quarter of the common rows") as refused:
         house.run("privacy.epsilon=1.1")
     assert house.spent() == 2
-    assert not re.search(r"\d", str(refused.value))  # which would reveal how many rows are common
+    assert not re.search(r"\d", str(refused.value))  # a digit would reveal how many rows are common
 
 
 @pytest.mark.parametrize(("most", "is_let_pass"), [(1, False), (4, True)])
@@ -682,7 +682,7 @@ def test_only_its_owner_is_told_that_a_column_was_left_out(house: Holders, monke
     assert not any("left_out" in figure for of_one in session.summaries.values() for figure in of_one)
     told.clear()
     house.run()
-    assert told["bank"].left_out.tolist() == [1]  # as it was kept
+    assert told["bank"].left_out.tolist() == [1]  # the server kept it
 
 
 def test_a_holder_whom_the_label_holder_did_not_name_gets_no_weights(house: Holders) -> None:

@@ -34,7 +34,7 @@ def refusals(found: list[Finding]) -> list[str]:
 @each_case(
     "columns, needed",
     [
-        ({}, 320),  # of 4, 4 and 3 columns, the constant is one of them; the smallest block does not count
+        ({}, 320),  # 4, 4 and 3 columns with the constant; the smallest block does not count
         ({"bank": ("a",)}, 280),  # 4 and 3
         ({"chain": ("e", "f")}, 280),
         ({"bank": ("a",), "chain": ("e",)}, 160),

@@ -188,10 +188,11 @@ def test_the_server_gets_no_feature_no_salt_and_no_sum(house: Split, monkeypatch
     house.run(job="hidden.toml")
     got, kept = b"".join(seen), kept_by(house, "whole")
     for row in asked[0].weights[:20]:
-        assert row.tobytes() not in got + kept  # as rows travel, of 16 bits or 32
+        assert row.tobytes() not in got + kept  # the encoding of rows of 16 bits or 32
         assert row.astype("<i4").tobytes() not in got + kept
     assert not any(text in kept for text in spellings(sums[0].sums))
-    house.run(job="trusted.toml")  # whose server has the sum, and keeps it to answer the same question again
+    # a server that reads rows has the sum, and keeps it to answer the same question again
+    house.run(job="trusted.toml")
     assert any(text in kept_by(house, "whole") for text in spellings(sums[1].sums))
 
 

@@ -146,7 +146,7 @@ def test_a_server_that_hides_a_long_row_is_caught_by_the_mac(liar: str) -> None:
             masked=lambda _server, batch: shifted(batch, 0, 2**30),
             servers={liar: Colludes},
         ).run()
-    with pytest.raises(MacCheckFailed):  # nor may an honest shop's zero be another number
+    with pytest.raises(MacCheckFailed):  # an honest shop's zero may not be another number either
         Seats(rows_of(), labels_for(40), servers={liar: Colludes}).run()
 
 
@@ -268,7 +268,7 @@ def test_each_servers_share_of_the_sum_is_uniform() -> None:
             taken.append(float(share[0]) / f.P)
             return share
 
-    for _ in range(80):  # of a share of half the range no 50 pass
+    for _ in range(80):  # no 50 shares of half the range pass
         Seats(rows_of(2, 1), np.ones(2, np.uint8), servers={"west": Noted}).run()
     assert stats.kstest(taken, "uniform").pvalue > RED_BY_CHANCE
 
@@ -323,7 +323,7 @@ def test_all_that_goes_is_in_the_table() -> None:
     seats.run()
     sent = {step for _, _, step in seats.network.sent}
     documented = {arrow.message.__name__ for arrow in shared_rows.TABLE.arrows}
-    assert sent == documented - {"MaskedRows"}  # which go in a call of their own
+    assert sent == documented - {"MaskedRows"}  # masked rows have a separate call
 
 
 def test_the_norm_bound_is_the_longest_row_that_passes() -> None:

@@ -425,7 +425,7 @@ def test_a_forecast_counts_both_noises(house: Split, job: str) -> None:
     for stds in (planned, released, penalties):
         assert stds[job] == pytest.approx(stds["trusted.toml"] * 2**0.5, rel=1e-3)
     for each in (job, "trusted.toml"):
-        assert planned[each] == pytest.approx(released[each], rel=0.05)  # of other rows held out
+        assert planned[each] == pytest.approx(released[each], rel=0.05)  # other rows are held out
         assert checked[each] == pytest.approx(released[each], rel=0.1)  # two digits
 
 

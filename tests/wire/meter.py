@@ -135,7 +135,7 @@ async def call(
 
 
 def said(error: grpc.aio.AioRpcError) -> str:
-    if (status := rpc_status.from_call(error)) is not None:  # of the same code and sentence as the call
+    if (status := rpc_status.from_call(error)) is not None:  # the details have the same code and sentence as the call
         return reason_of(status)
     assert error.code() is not grpc.StatusCode.INTERNAL, error.details()
     return error.code().name

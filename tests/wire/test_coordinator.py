@@ -182,7 +182,7 @@ async def test_who_hangs_holds_up_the_cancelling_of_no_other(monkeypatch: pytest
 
     async def never(request: object, timeout: float) -> pb.SessionAnswer:
         assert timeout == CANCEL_TIMEOUT_S < CALL_TIMEOUT_S
-        await heard.wait()  # of another party's
+        await heard.wait()  # another party's end
         raise LATE
 
     async def hears(request: object, timeout: float) -> pb.SessionAnswer:

@@ -188,7 +188,7 @@ def test_a_failed_call_is_what_grpc_says_where_no_peer_of_ours_has_spoken(
 ) -> None:
     key, somebody = "grpc-status-details-bin", Status(code=code.value[0], message="canary")
     somebody.details.add().Pack(ErrorInfo(reason="TOO_FEW_ROWS", domain="somebody.example"))
-    ours = error_codes.status_of(e.TooFewRows(rows=1, least=2))  # of another code and sentence than this call
+    ours = error_codes.status_of(e.TooFewRows(rows=1, least=2))  # another code and sentence than this call's
     assert type(failed(code, "canary")) is kind
     assert type(failed(code, "canary", (key, b"\xff\xff junk"))) is kind
     assert type(failed(code, "canary", (key, somebody.SerializeToString()))) is kind

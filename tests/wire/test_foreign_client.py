@@ -102,7 +102,7 @@ async def test_every_refusal_is_a_sentence_with_standard_details(
     sentence = seen.details() or ""
     assert part in sentence
     assert sentence.endswith(".")
-    assert sentence.count(". ") >= 1  # what is wrong, and what to do
+    assert sentence.count(". ") >= 1  # the fault, and what to do
     assert sentence.isprintable()
     assert "canary" not in repr(seen)
     if isinstance(error, BlindfitError) and error.told != "own":

@@ -20,7 +20,7 @@ from tests.wire.calls import proposal
 from tests.wire.overloaded import ROWS
 
 PIPE = subprocess.PIPE
-ROUNDS, JOBS = 7, 5  # of honest jobs, before each attack and under it
+ROUNDS, JOBS = 7, 5  # rounds of honest jobs, before each attack and under it
 MOST_SLOWER = 2.0
 MOST_MORE_MIB = 10.0
 GIVEN_BACK_S = 60.0

@@ -32,7 +32,7 @@ from tests.world import World
 
 LONG = 21  # iterations that distinguish the delayed fit from the other
 MANY = 17
-PROCESSOR_THREADS = 6  # of asyncio's own pool on a machine with two cores
+PROCESSOR_THREADS = 6  # threads of asyncio's own pool on a machine with two cores
 
 
 class HeldUp:

@@ -122,7 +122,7 @@ async def test_a_message_that_does_not_leave_is_told_at_the_latest_at_the_end(
     async with pair(tmp_path) as (p0, _):
         with pytest.raises(PeerUnreachable, match="the connection was lost"):
             await in_own_thread(p0, sending)
-    assert slow.brought == 1  # and nothing behind it
+    assert slow.brought == 1  # nothing came after it
 
 
 async def test_a_message_that_does_not_leave_is_told_to_who_waits_for_an_answer(
@@ -147,7 +147,7 @@ async def test_who_comes_later_does_not_overtake_who_waits(tmp_path: Path, monke
     async def first_waits(channel: ExchangeChannel, to: str, message: Encoded) -> None:
         await may_leave.wait()
         await bring(channel, to, message)
-        loop.call_later(0.05, has_left.set)  # and its future says so
+        loop.call_later(0.05, has_left.set)  # the future has the error
 
     async def sending(channel: Channel) -> None:
         await channel.send("p1", Numbers(np.full(3, 0)))

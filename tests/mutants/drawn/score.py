@@ -9,7 +9,7 @@ from tests.mutants.drawn.draw import Drawn
 from tests.mutants.drawn.record import Record
 from tests.mutants.run import Result, Trial
 
-LEAST = 0.95  # of the mutants that are not equivalent
+LEAST = 0.95  # share of the mutants that are not equivalent
 
 
 class Tries(Protocol):

@@ -114,7 +114,7 @@ class MadeUpTraining:
     intercept: float = -0.931745
     report: dict[str, Any] = field(default_factory=lambda: copy.deepcopy(PARTY_REPORT))
     losses: tuple[str, ...] = ("0.611230", "0.542110", "0.520010", "0.519020")
-    settings: dict[str, Any] = field(default_factory=dict)  # of the job
+    settings: dict[str, Any] = field(default_factory=dict)  # settings of the job
     protocol: str = "taylor"
     session_id: str = SESSION
 

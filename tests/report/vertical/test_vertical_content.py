@@ -37,7 +37,8 @@ def test_a_run_here_holds_everything(training: MadeUpTraining) -> None:
     assert (content["name"], content["protocol"], content["state"]) == ("loans", "taylor", "DONE")
     assert content["seconds"] == {"launch": 1.2, "set_up": 0.3, "job": 9.5}
     assert content["job"]["taylor"]["batch_rows"] == "auto"  # a default
-    assert {"walr", "predict", "coordinator"}.isdisjoint(content["job"])  # nor what does nothing here
+    # tables without an effect here are not there either
+    assert {"walr", "predict", "coordinator"}.isdisjoint(content["job"])
     assert {name: party["role"] for name, party in content["parties"].items()} == ROLES
     assert content["parties"]["bank"]["summary"]["rows"].keys() == PARTY_REPORT["rows"].keys() - {
         "shrunk",

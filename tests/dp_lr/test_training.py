@@ -1,8 +1,8 @@
 """The role, run in this process: a training's reading, charges, files and reports.
 
 The noise has no seed. The claims about models and figures held in all of sixty draws under noise of three times the
-standard deviation. A Gaussian tail beyond which at most a tenth of such draws fall is passed, under the noise as it is,
-by the ninth power of that: once in 1e9 runs.
+standard deviation. If at most a tenth of such draws lie beyond a point of a Gaussian tail, the actual noise passes it
+with the ninth power of that chance: once in 1e9 runs.
 """
 
 from __future__ import annotations

@@ -215,8 +215,10 @@ FULL = 2  # https://www.sqlite.org/pragma.html#pragma_synchronous
 
 
 def test_a_commit_waits_for_the_disk(tmp_path: Path) -> None:
-    """Only a machine that loses its power can show it, so the connections themselves are asked: with a write-ahead log
-    FULL flushes the log at every commit, and anything less leaves commits that a power cut takes back."""
+    """Only a machine that loses its power can show it, so the test reads the settings of the connections.
+
+    With a write-ahead log FULL flushes the log at every commit. Anything less leaves commits that a power cut takes
+    back."""
     store = Store(tmp_path / "party.sqlite")
     with store.transaction() as transaction:
         assert transaction._all("PRAGMA synchronous") == [(FULL,)]

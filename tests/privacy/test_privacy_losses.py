@@ -1,7 +1,7 @@
 """Costs of releases that were fixed beforehand, against oracles of other kinds, down to a delta of 1e-300.
 
-The oracles are integrals with 60 digits, the analytic Gaussian, the exact law of randomised response, sums of rounded
-losses that are added up without any Fourier transform, and dp_accounting where its own transforms can resolve delta.
+The oracles are integrals with 60 digits, the analytic Gaussian, and the exact law of randomised response. Others are
+sums of rounded losses without any Fourier transform, and dp_accounting where its own transforms can resolve delta.
 """
 
 from __future__ import annotations

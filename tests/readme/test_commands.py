@@ -1,7 +1,8 @@
 """Every command of README and docs is typed, page by page, in the order in which it stands, in a fresh folder.
 
-The pages themselves state what is typed. The tables here list what is typed otherwise, and why; which commands cannot
-be typed in a test; and what a page promises beyond an exit status of 0 and the files that a command writes.
+The pages themselves state what is typed. The tables here list what is typed otherwise, and why, and which commands a
+test cannot type. They also list what a page promises in addition to an exit status of 0 and the files that a command
+writes.
 """
 
 from __future__ import annotations

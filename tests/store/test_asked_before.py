@@ -85,8 +85,10 @@ class World:
 
 
 def _flat(content: Any, session: str, place: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield leaves, without what differs from run to run: signature, whether it was charged at that moment, and the
-    name of the session that trained, which earlier versions did not write."""
+    """Yield leaves, without what differs from run to run.
+
+    These are the signature, whether it was charged at that moment, and the name of the session that trained, which
+    earlier versions did not write."""
     if isinstance(content, Mapping):
         for name, value in content.items():
             if name not in ("signature", "charged_now", "trained_in"):

@@ -56,8 +56,8 @@ def flip(project: World, row: int, label: float) -> None:
 def test_one_label_is_worth_one_draw_of_the_kept_noise_and_no_more(
     project: World, insecure_test_key: PrivateKey, model: str
 ) -> None:
-    """The whole training, all epochs, is a function of X^T (b y) + kept noise: what a label changes there, the noise
-    could have changed too, and then every party ends with the same weights, bit for bit. That change is at most what
+    """The whole training, all epochs, is a function of X^T (b y) + kept noise. What a label changes there, the noise
+    could have changed too; then every party ends with the same weights, bit for bit. That change is at most what
     the noise is made for."""
     job = (LABEL_DP, f"taylor.model={model}", *SHORT)
     if model == "linear":

@@ -1,7 +1,7 @@
 """The command line as most tests run it: in this process, with parties that are forked from one that has imported it.
 
 Two thirds of a small job's time are imports, the same in every test. A forked party is a process as any other, with
-memory, files, signals and an exit code of its own; `in_a_process` starts everything anew, as a user does.
+memory, files, signals and an exit code of its own; `in_a_process` starts everything from nothing, as a user does.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ ROOT = Path(__file__).parents[1]
 CANVAS = "matplotlib.backends.backend_svg.FigureCanvasSVG"  # imported where it is used: each child imports this module
 ENVIRONMENT = {"COLUMNS": "200"}  # no line of an error is broken
 
-# A process has one such server: for `fitting` alone it would import less.
+# A process has one such server: only for `fitting` it would import less.
 fitting._processes.set_forkserver_preload(PRELOADED)
 
 _command_of = cache(typer.main.get_command)  # a command of each function of the command line
@@ -48,10 +48,10 @@ def _not_drawn(_canvas: object, file: IO[str], **_metadata: Any) -> None:
 
 
 def blindfit(directory: Path, *arguments: str, main: Callable[[], None] = cli.main, pictures: bool = False) -> Done:
-    """What `blindfit ARGUMENTS` says and how it ends, in a directory; a party whose file is right is not started.
+    """Run `blindfit ARGUMENTS` in a directory, and return its output and exit code; no party with a valid file starts.
 
     Args:
-        pictures: are drawn in a report. They take a fifth of a second; tests/report draws each kind.
+        pictures: True to draw the pictures of a report. They take a fifth of a second; tests/report draws each kind.
     """
     said, errors, code = io.StringIO(), io.StringIO(), 0
     with (
@@ -93,13 +93,13 @@ def in_a_process(directory: Path, *arguments: str, module: str = "blindfit", tim
 
 
 class Forked:
-    """What tests and the launcher use of `subprocess.Popen`.
+    """The part of `subprocess.Popen` that tests and the launcher use.
 
     Args:
         words: an interpreter, -m, a module and its arguments.
         stdout, stderr: files, by default the same, or PIPE.
         stdin: PIPE or nothing.
-        text: whether pipes are of text.
+        text: True for pipes of text.
     """
 
     def __init__(
@@ -146,7 +146,7 @@ class Forked:
         return self._process.exitcode
 
     def send_signal(self, number: int) -> None:
-        """Of one that has ended the server has taken its leave: its id may be another process's by now."""
+        """Send a signal, unless the process has ended: another process may have its id by now."""
         if self.poll() is None:
             os.kill(self.pid, number)
 
@@ -190,7 +190,7 @@ def _file_of(pipe: connection.Connection, *, writes: bool, text: bool) -> IO[Any
 def _run(
     words: list[str], directory: str, environment: dict[str, str], files: dict[int, Path | connection.Connection]
 ) -> None:
-    """In the child: from here on as if it had been started with these words."""
+    """Run in the child as if it had been started with these words."""
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(directory)

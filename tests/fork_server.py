@@ -78,7 +78,7 @@ def full_size_keys() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _unheard() -> Iterator[None]:
-    """Silence what the block starts, and all that it forks: tests read their files and pipes."""
+    """Discard the output of all that the block starts or forks: tests read the files and pipes of these processes."""
     kept = {number: os.dup(number) for number in (1, 2)}
     nowhere = os.open(os.devnull, os.O_WRONLY)
     try:

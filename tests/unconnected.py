@@ -13,6 +13,6 @@ def unconnected(settings: PartySettings, root: Path, store: Store | None = None)
     """
     Args:
         root: the folder of the party's file.
-        store: None: a new one in its data directory.
+        store: store of the party; by default a new one in its data directory.
     """
     return Party(settings, root, None, store or Store.of(settings, root))

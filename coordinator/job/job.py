@@ -215,8 +215,8 @@ def with_session(path: Path, overrides: Sequence[str], session: str | None) -> l
     taking = [n for n, t in tables.items() if isinstance(t, type) and "session" in getattr(t, "model_fields", {})]
     if not taking:
         raise ConfigError(
-            f"{path}: a job of this kind takes no model of another session",
-            hint="remove --session, which is for jobs that score rows with a model or evaluate one",
+            f"{path}: this kind of job takes no model from another session",
+            hint="remove --session: only predict and evaluate jobs take it",
         )
     return [f"{taking[0]}.session={toml_of(session)}"]
 
@@ -272,12 +272,12 @@ def to_toml(job: Job[Any]) -> str:
 
 
 def _escape(line: str) -> str:
-    """Escape, as TOML does, the characters that TOML allows in a text and that would steer a terminal."""
+    """Escape, as TOML does, the characters that TOML allows in a text and that would control a terminal."""
     return "".join(c if c.isprintable() else f"\\U{ord(c):08X}" for c in line)
 
 
 def _with_a_word(line: str, job: Job[Any]) -> str:
-    """Return a line of a job file; to the head of a table it adds a comment that says what the table is for."""
+    """Return a line of a job file; the head of a table gets a comment with its purpose."""
     name = line.strip("[]") if line.startswith("[") else ""
     table = {**dict(job.parameters), "coordinator": job.coordinator, "network": job.network}.get(name)
     if name.startswith("parties."):

@@ -1,6 +1,6 @@
-"""`--json` of every command: one JSON document on standard output, nothing else there, and an error on standard error.
+"""`--json` of every command: standard output has only one JSON document, and an error goes to standard error.
 
-A command returns what it found. The terminal shows it, or its document is printed.
+A command returns its output. The terminal shows it, or the command prints its document.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Found:
         for each in self.shown:
             if isinstance(each, str):
                 console.print(each, highlight=False, markup=False, soft_wrap=True)
-            elif isinstance(each, Text):  # rich joins texts before it prints them, and forgets how each is to break
+            elif isinstance(each, Text):  # rich joins texts before it prints them, and loses their line breaks
                 console.print(each, highlight=False, crop=False, no_wrap=each.no_wrap, overflow=each.overflow)
             else:
                 console.print(each, highlight=False, crop=False)
@@ -84,8 +84,8 @@ class Call:
     """One command line.
 
     Attributes:
-        command: how it was started, for the processes of parties; None: as `python -m blindfit`.
-        as_json: whether it asks for a document, once it is read.
+        command: command line that starts a party's process; None means `python -m blindfit`.
+        as_json: True if the command line asks for a document; known after it is read.
     """
 
     command: Sequence[str] | None = None
@@ -97,7 +97,7 @@ def call_of(context: typer.Context) -> Call:
 
 
 class App(typer.Typer):
-    """A Typer whose commands all have `--json`, but for those that find nothing: `party` has its log."""
+    """A Typer whose commands all have `--json`, except commands without output: `party` has its log."""
 
     def command(self, *arguments: Any, **options: Any) -> Callable[[F], F]:
         register = super().command(*arguments, **options)

@@ -1,4 +1,4 @@
-"""A job that somebody stopped, which is no error."""
+"""A job that a person stopped, which is not an error."""
 
 from __future__ import annotations
 

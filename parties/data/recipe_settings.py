@@ -53,8 +53,8 @@ class RecipeSettings(Settings):
     """Settings of one or more columns that a model learns from and the table does not have."""
 
     by: Literal["log1p", "clip", "bins", "spline", "product"]
-    """Recipe: "log1p" is log(1 + x) for amounts, "clip" limits x to a range, "bins" makes a column of zeros and ones
-    for each bin but the first, "spline" makes the columns of a natural cubic spline, "product" multiplies two
+    """Recipe. "log1p" computes log(1 + x), for amounts. "clip" limits x to a range. "bins" makes a column of zeros and
+    ones for each bin but the first. "spline" makes the columns of a natural cubic spline. "product" multiplies two
     columns."""
     of: ColumnName | tuple[ColumnName, ColumnName]
     """Column of the table that the recipe reads, a number or a date; two columns for "product". The column is a feature

@@ -283,10 +283,10 @@ def test_an_entry_says_what_it_was_made_of() -> None:
 def test_only_the_same_question_of_the_same_learner_is_free(
     first: Disclosure, second: Disclosure, is_free: bool | None, tmp_path: Path
 ) -> None:
-    """Requesters name their requests as they like: under a name that was counted before they could ask for nothing.
+    """Active parties name their requests freely: a name that was counted before must not make another request free.
 
     Args:
-        is_free: None where the second has a limit of its own.
+        is_free: True if the second question is free; None if it has its own limit.
     """
     with closing(Store(tmp_path / "party.sqlite")) as store:
         add(store, first)

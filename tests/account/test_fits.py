@@ -82,7 +82,7 @@ def test_one_training_and_its_predictions_are_one_model_and_another_training_is_
         assert sum(entry.event == SCORES for entry in store.reader().disclosures(subject="scores")) == 1
 
     assert not checks(world, "shop-a", "refuses")
-    assert "that model again, and nothing is computed" in checks(world, "answered", "ok")
+    assert "the same model again, and nothing is computed" in checks(world, "answered", "ok")
     publish_all(world)
     assert MOST_OF_A_ROW in checks(world, "shop-a", "refuses")
     with pytest.raises(PolicyRefused, match=MOST_OF_A_ROW):
@@ -124,7 +124,7 @@ def test_weights_of_a_training_that_is_resumed_at_its_end_are_the_same_model(
 def test_a_party_that_resumes_a_training_with_other_columns_gets_no_second_model_for_nothing(
     deviates: str, opened_and_lost: tuple[Path, str], tmp_path: Path
 ) -> None:
-    """It says that it has kept no epoch, so all of them are computed again, from whatever it puts in."""
+    """The party claims to have kept no epoch, so all epochs are computed again, from any columns that it sends."""
     world, session = World(opened_and_lost[0]).copied_to(tmp_path / "all"), opened_and_lost[1]
     for kept in (world.root / f"state/{deviates}/checkpoints/{session}").glob("epoch-*.json"):
         kept.unlink()

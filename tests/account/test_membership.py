@@ -1,4 +1,4 @@
-"""What alignments reveal about who is among a party's people is an entry, and there are at most 16 of a kind."""
+"""Each alignment that reveals members of a party's people is an entry, and there are at most 16 entries of a kind."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_the_17th_alignment_that_finds_too_few_rows_is_refused(few_in_common: Wo
 def test_a_party_that_puts_other_ids_under_one_snapshot_finds_out_about_16_of_them(
     was_found: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It puts in 49 ids that it knows to be common, and one that it asks about: 50 are common or too few are."""
+    """The party sends 49 ids that it knows to be common, and one that it asks about: 50 are common, or too few."""
     world, run = bank_and_shops(tmp_path, rows=ROWS), align.run_data_party
     if was_found:
         seated(world, session="honest")

@@ -319,9 +319,7 @@ def test_check_says_of_a_taylor_account_without_room_for_an_end_what_run_does(tm
     seated(world, session="s1")
     fill_the_account(world, leave=3)
     checked = world.blindfit("check", "job.toml")
-    assert "finished before with the same draws, and adds only where it ends, 2.0 bits" in " ".join(
-        checked.stdout.split()
-    )
+    assert "finished before with the same draws, and adds only its end, 2.0 bits" in " ".join(checked.stdout.split())
     seated(world, session="s2")
     checked = world.blindfit("check", "job.toml")
     assert checked.returncode != 0

@@ -34,7 +34,7 @@ OFF_THE_CURVE = {"y = 2": _encoded(2), "y = 7": _encoded(7)}
 
 
 def with_torsion(point: bytes, torsion: bytes) -> bytes:
-    """On the curve and of large order, but not in the prime subgroup."""
+    """Return a point on the curve and of large order, but not in the prime subgroup."""
     return bindings.crypto_core_ed25519_add(point, torsion)
 
 

@@ -56,7 +56,9 @@ def untouched(_sender: str, _receiver: str, _step: str, data: bytes) -> bytes:
 
 
 def overlapping(parties: int, common: int = 6, own: int = 5) -> list[list[str]]:
-    """Each has the common ids, ids of its own, and from three parties on ids that it shares with one other; sorted."""
+    """Return sorted ids: each party has the common ids, its own ids, and from three parties on ids shared with one
+    other.
+    """
     sets = [
         [f"everywhere-{n}" for n in range(common)] + [f"only-{seat}-{n}" for n in range(own * (seat + 1))]
         for seat in range(parties)
@@ -118,7 +120,7 @@ class Session:
 
 
 async def _all_ended(seats: dict[str, Awaitable[Any]]) -> dict[str, Any]:
-    """Until every seat has ended, or the first has failed for another reason than a silent peer."""
+    """Wait until every party has ended, or the first has failed for another reason than a silent peer."""
     tasks = {name: asyncio.ensure_future(seat) for name, seat in seats.items()}
     await asyncio.wait(tasks.values(), return_when=asyncio.FIRST_EXCEPTION)
     for _ in range(100):
@@ -366,7 +368,7 @@ def test_links_with_room_for_one_chunk_of_each_party_are_enough(parties: int, se
 
 @pytest.mark.usefixtures("small_chunks")
 def test_what_a_party_waits_for_was_sent_a_turn_before() -> None:
-    """Else the parties would compute in turns, or wait for the network at every chunk."""
+    """Otherwise the parties would compute in turns, or wait for the network at every chunk."""
     ring = align.Ring(("a", "b", "c"), counts=(12, 5, 1))
     assert [(piece.owner, piece.chunk, piece.size) for piece in ring.timetable("b")] == [
         ("b", 0, 4),
@@ -416,7 +418,7 @@ def test_a_party_with_too_few_ids_is_named_with_the_option() -> None:
 
 
 def test_how_few_rows_are_common_is_not_told() -> None:
-    """Else a set of one real id and inventions would ask whether somebody is a customer."""
+    """Otherwise a set of one real id and inventions could test whether somebody is a customer."""
     told: list[list[bytes]] = []
     for probe in ("customer", "stranger"):
         seen: list[bytes] = []

@@ -88,7 +88,7 @@ def test_a_day_that_no_calendar_has_is_like_nothing(date: str) -> None:
 
 @each_case("date", ["14/03/1987", "14-03-1987", "1987-3-14", "1987", "1987-03-14T00:00", "١٩٨٧-٠٣-١٤"])
 def test_a_date_in_another_format_counts_as_missing(date: str) -> None:
-    """A refusal would tell who chose the fields what a party's rows hold."""
+    """A refusal would reveal what a party's rows hold to the party that chose the fields."""
     records = {name: [value] * 4 for name, value in PERSON.items()} | {"birth_date": ["", date, "1987-03-14", " "]}
     missing, unreadable, written, blank = encode(records, ENCODING, SECRET)
     assert (unreadable == missing).all()
@@ -101,7 +101,7 @@ def test_a_date_in_another_format_counts_as_missing(date: str) -> None:
 
 
 def places_by_definition(encoding: Encoding, secret: bytes) -> Iterator[int]:
-    """Yield the bits of PERSON, one at a time, as docs/guides/link_without_ids.md describes them."""
+    """Yield the bits of PERSON, one at a time, as docs/explanation/linkage.md describes them."""
     for field in encoding.fields:
         key = hashlib.blake2b(field.name.encode(), key=secret, person=b"blindfit field").digest()
         for token in clk.tokens_of(PERSON[field.name], field.kind):
@@ -176,7 +176,7 @@ def test_places_are_uniform() -> None:
 
 
 def test_places_of_a_token_are_no_progression() -> None:
-    """Double hashing has one step between all places of a token; here any two steps are equal by chance alone."""
+    """Double hashing has one step between all places of a token; here two steps are equal only by chance."""
     steps = np.diff(places_of_many_tokens(), axis=1) % 1024
     equal = (steps[:, 1:] == steps[:, :-1]).mean()
     assert equal < 3 / 1024

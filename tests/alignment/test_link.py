@@ -48,7 +48,7 @@ TABLE = [
 
 
 def randomness() -> tuple[Callable[[int], int], ...]:
-    """Of the first party, of the second, of the key node and of its randomisers."""
+    """Return the randomness of the first party, the second, the key node and its randomisers."""
     return tuple(random.Random(seat).randrange for seat in range(4))
 
 
@@ -57,13 +57,13 @@ def as_sent(_sender: str, _receiver: str, _step: str, data: bytes) -> bytes:
 
 
 def uncounted() -> None:
-    """Linkages are, by whoever has a database."""
+    """Count nothing: a caller with a database counts linkages."""
 
 
 def seats(
     key: PrivateKey, network: LocalNetwork, settings: LinkageSettings, people: Registers
 ) -> list[Coroutine[Any, Any, Any]]:
-    """Bank, shop and key node."""
+    """Return bank, shop and key node."""
     uniforms, shared = randomness(), (settings, key.public_key)
     bank, shop, keys = (network.channel(name) for name in ("bank", "shop", "keys"))
     randomisers = FullExponent(key.public_key, uniform=uniforms[3])
@@ -86,10 +86,10 @@ def run_all(
     wire: Wire = as_sent,
     to_the_end: bool = False,
 ) -> tuple[list[Any], list[tuple[str, str, str]]]:
-    """What each seat ends with, and what was sent.
+    """Return what each party ends with, and what was sent.
 
     Args:
-        to_the_end: then each seat's error stands for its result; else the first error is raised.
+        to_the_end: True to return each party's error as its result; otherwise the first error is raised.
     """
     network = LocalNetwork(ROLES, link.TABLE, wire=wire)
 
@@ -167,7 +167,7 @@ def test_with_typing_errors_most_are_found(insecure_test_key: PrivateKey) -> Non
 
 
 def test_each_party_gets_a_mask_of_its_own(insecure_test_key: PrivateKey) -> None:
-    """From two copies of one ciphertext the parties could tell that they hold the same slots' mask; these differ."""
+    """From two copies of one ciphertext the parties could see that they hold the same slots' mask; these differ."""
     bank, shop, _ = linked(insecure_test_key)
     assert not set(residues_of(bank)) & set(residues_of(shop))
     assert len({*residues_of(bank), *residues_of(shop)}) == 140
@@ -285,7 +285,7 @@ def test_too_few_matches_end_the_specification_too(insecure_test_key: PrivateKey
 def key_node_alone(
     key: PrivateKey, settings: LinkageSettings, filters: np.ndarray[Any, Any]
 ) -> tuple[DataError, list[tuple[str, bytes]], list[tuple[str, int, int]]]:
-    """What a linkage of a table with itself fails with, what the parties are sent, and the progress."""
+    """Return the error of a linkage of a table with itself, the messages to the parties, and the progress."""
     sent: list[tuple[str, bytes]] = []
     told: list[tuple[str, int, int]] = []
 

@@ -22,7 +22,9 @@ THRESHOLD = 0.8
 
 
 def related_filters(n_first: int, n_second: int, seed: int, bits: int = 256) -> tuple[Filters, Filters]:
-    """Random filters of very different fill, the second party's partly copies with flipped bits; one of each empty."""
+    """Return random filters of very different fill; the second's are partly copies with flipped bits; one of each is
+    empty.
+    """
     rng = np.random.default_rng(seed)
     first = rng.random((n_first, bits)) < rng.uniform(0.05, 0.9, (n_first, 1))
     second = first[rng.integers(0, n_first, n_second)] ^ (rng.random((n_second, bits)) < rng.uniform(0, 0.4))
@@ -125,7 +127,9 @@ def test_matches_are_stable_and_the_order_of_pairs_does_not_matter(alike: dict[A
 
 
 def assigned_by_definition(alike: dict[tuple[int, int], float]) -> set[tuple[int, int]]:
-    """The most alike pair first; of equals the one whose records have the worse other choices, then by position."""
+    """Assign the most alike pair first; of equals the one whose records have the worse other choices,
+    then by position.
+    """
     kept = {pair: similarity for pair, similarity in alike.items() if similarity >= THRESHOLD}
 
     def best_other(pair: tuple[int, int], side: int) -> float:

@@ -65,13 +65,13 @@ class Asking:
         operator.decide(self.node.settings, self.file, session, digest, refuse=refuse).show(console)
 
     def change(self, query: str) -> None:
-        """What no part of Blindfit does."""
+        """Change the database as no part of Blindfit does."""
         with contextlib.closing(sqlite3.connect(self.directory / "state" / "party.sqlite")) as database:
             database.execute(query)
             database.commit()
 
     def forget(self, session: str) -> None:
-        """As if names could be used twice."""
+        """Forget the session, as if names could be used twice."""
         self.change("DELETE FROM sessions")
         del self.node.sessions._sessions[session]
 
@@ -139,7 +139,7 @@ async def test_another_job_behind_the_name_that_was_shown(asking: Asking) -> Non
 
 
 async def test_a_yes_to_another_digest_is_none(asking: Asking) -> None:
-    """What waits in memory is not what the row says."""
+    """The row here differs from what waits in memory."""
     await asking.propose("monday")
     asking.change(f"UPDATE sessions SET state = 'ACCEPTED', digest = '{'0' * 32}'")
     assert await asking.decided("monday") == "REFUSED"
@@ -173,7 +173,7 @@ async def test_a_refusal_needs_no_digest_but_not_another_ones(asking: Asking) ->
         asking.decide("monday", digest)
 
 
-# --- what a coordinator is told ------------------------------------------------------------------------
+# --- reports to a coordinator ---------------------------------------------------------------------------
 
 
 async def last_event(asking: Asking, session: str) -> tuple[int, str]:
@@ -209,7 +209,7 @@ async def test_a_database_that_cannot_be_read_for_a_moment_loses_no_job(
 
 @contextlib.contextmanager
 def full_disk() -> Iterator[asyncio.Event]:
-    """No change of a session can be written; set once one could not."""
+    """Make every change of a session fail; yield an event that is set once a change has failed."""
     failed = asyncio.Event()
 
     def fail(*_: object, **__: object) -> None:
@@ -257,7 +257,7 @@ async def test_who_watches_hears_of_an_end_that_cannot_be_written(asking: Asking
 async def test_who_watches_hears_how_a_run_ended_that_cannot_be_written(
     asking: Asking, monkeypatch: pytest.MonkeyPatch, fails: Exception | None, end: tuple[int, int]
 ) -> None:
-    """What is done is told as done: its answers have left, and were charged."""
+    """The report states that the run is done: its answers have left, and were charged."""
 
     async def run(_session: object) -> dict[str, ParameterValue]:
         await failed.wait()
@@ -320,7 +320,7 @@ def digest_of(by: str = "coordinator", protocol: str = "walr", session: str = "s
 
 
 def test_whatever_an_operator_sees_is_in_the_digest() -> None:
-    """Its parameters: above. An address is not: a party is the name in its certificate."""
+    """A test above covers its parameters. An address is not in the digest: a party is the name in its certificate."""
     changes = ("by", "protocol", "session", "name", "role", "dataset")
     digests = {digest_of(), *(digest_of(**{change: "other"}) for change in changes)}
     assert len(digests) == 1 + len(changes)

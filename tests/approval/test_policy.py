@@ -1,4 +1,4 @@
-"""What a party's policy bounds, whatever is proposed: epsilon, delta, and the defences that a job does without."""
+"""A party's policy bounds every proposal: epsilon, delta, and the defences that a job does without."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ async def test_every_data_party_has_a_say_in_how_few(
     ("job", "refused"),
     [
         (WalrJob(privacy={"epsilon": 1.0, "delta": 1e-9}), ["privacy.delta"]),
-        (LabelDPJob(privacy={"epsilon": 1.0}), []),  # the delta of its mechanism is 0, whatever [privacy] says
+        (LabelDPJob(privacy={"epsilon": 1.0}), []),  # the delta of its mechanism is 0, for any [privacy]
         (LabelDPJob(privacy={"epsilon": 1.0}, label_dp={"mechanism": "gaussian"}), ["privacy.delta"]),
         (TaylorJob(), []),
     ],

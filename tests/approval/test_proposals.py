@@ -1,4 +1,4 @@
-"""What a party answers to a proposal that is not for it: one line that says why, and nothing is kept."""
+"""A party answers a proposal that is not for it with one line that gives the reason, and keeps nothing."""
 
 from __future__ import annotations
 

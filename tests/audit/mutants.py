@@ -57,14 +57,14 @@ class UnscaledStaircase(Staircase):
 
 @dataclass(frozen=True)
 class WeakLaplace(Laplace):
-    """Of a sensitivity that is too small by a factor of 1.175."""
+    """Laplace noise for a sensitivity that is too small by a factor of 1.175."""
 
     def draw(self, steps: Steps, uniform: UniformInt) -> Steps:
         return steps + np.rint(self.noise.draw(len(steps), uniform) / 1.175).astype(np.int64)
 
 
 def always(mechanism: LabelMechanism):
-    """A fit that gives this one."""
+    """Return a fit that gives this mechanism."""
 
     def fit(settings: MechanismSettings, labels: npt.ArrayLike, uniform: UniformInt) -> FittedMechanism:
         return replace(real_fit(settings, labels, uniform), mechanism=mechanism)

@@ -35,7 +35,7 @@ def tables_of(seed):
 
 
 def mean_figures(model_of):
-    """Over the seeds: AUC of membership, of inversion, of inversion of non-members."""
+    """Return means over the seeds: AUC of membership, of inversion, of inversion of non-members."""
     found = [attacks(model_of(tables_of(seed)[0], seed), *tables_of(seed)) for seed in SEEDS]
     return np.mean([(m.auc.value, i.members.value, i.non_members.value) for m, i in found], axis=0)
 
@@ -89,7 +89,7 @@ def test_advantage_by_chance_is_passed_as_rarely_as_it_says():
 
 
 def test_inversion_weighs_values_by_how_common_they_are():
-    """Of a model that says nothing the guess is what is more common, for every row."""
+    """The model reveals nothing, so the guess is the more common value for every row."""
     rng = np.random.default_rng(3)
     tables = [Table((rng.random((200, 2)) < 0.3).astype(float), rng.random(200) < 0.5) for _ in range(2)]
     found = inversion(lambda features: np.full(len(features), 0.4), *tables, 1, "smoker", 0.95)

@@ -1,4 +1,4 @@
-"""What a time is divided by: the product of the unit that did the work, taken in the same rounds."""
+"""A time is divided by that of a product: by the unit that did the work, taken in the same rounds."""
 
 from __future__ import annotations
 

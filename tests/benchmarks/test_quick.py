@@ -70,7 +70,7 @@ class TwoHere:
 
 
 def started_here(words: Sequence[str], *, check: bool, stdout: int | None = None) -> Done:
-    """In place of `subprocess.run`: the script that makes an example's rows, which imports what is imported here."""
+    """Run the script that makes an example's rows here, in place of `subprocess.run`: its imports are done already."""
     assert check
     program, script, *options = words
     assert program == sys.executable
@@ -94,7 +94,7 @@ def kept(epoch_of: Callable[..., falcon.Epoch]) -> Callable[..., falcon.Epoch]:
 
 @pytest.fixture(scope="module")
 def _small() -> Iterator[None]:
-    """What they all take, and what is tested elsewhere at its size."""
+    """Small sizes for everything that other tests check at full size."""
     processes = SimpleNamespace(**{**vars(subprocess), "run": started_here})
     with (
         mock.patch.object(walr, "subprocess", processes),
@@ -114,7 +114,7 @@ def _small() -> Iterator[None]:
 
 
 TAKEN_APART = {"vertical.falcon": ("online_us_per_row", "expanding_us_per_row", "dealing_us_per_row")}
-"""Figures that hang on names of the product, whose time a benchmark takes inside a run."""
+"""Figures that depend on names of the product, whose time a benchmark takes inside a run."""
 
 
 @pytest.mark.usefixtures("_small")

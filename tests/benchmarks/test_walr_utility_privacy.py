@@ -1,4 +1,4 @@
-"""What the arms of benchmarks.walr.utility release: how far one label moves it, and the noise for that."""
+"""Releases of the arms of benchmarks.walr.utility: how far one label moves them, and the noise for that."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ class Wire:
 
 @dataclass
 class Chain(World):
-    wires: dict[tuple[str, str], Wire] = field(default_factory=dict)  # by who calls, and whom
+    wires: dict[tuple[str, str], Wire] = field(default_factory=dict)  # by caller and called party
 
     async def begin(self, size: int) -> None:
         for place in range(size):
@@ -107,7 +107,7 @@ class Chain(World):
         self.start(*names, module=("tests.blame.relay",))
 
     def ends(self, name: str, session: str) -> list[dict[str, str]]:
-        """What a party's log says of the end of a session."""
+        """Return what a party's log reports about the end of a session."""
         lines = [json.loads(line) for line in self.log(name).splitlines() if line.startswith("{")]
         return [
             line
@@ -136,7 +136,7 @@ class Chain(World):
             wire.mend()
 
     async def blamed(self, victim: str, fault: Fault, after_s: float) -> tuple[BlindfitError, str]:
-        """What a job ends with in which a party is struck, and the job's session."""
+        """Return the error of a job in which a party is struck, and the job's session."""
         addresses = {name: self.wires[COORDINATOR, name].address for name in self.roles}
         session = JobSession(self.load(), addresses, identity_of(self.root / "ca", COORDINATOR))
         started = asyncio.Event()

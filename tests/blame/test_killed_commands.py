@@ -130,7 +130,7 @@ time.sleep(60)
 
 
 def test_a_process_ends_when_its_standard_input_does(tmp_path: Path) -> None:
-    """Of Python alone, on any system: no signal, and no call that only Linux has."""
+    """This needs only Python, on any system: no signal, and no call that only Linux has."""
     folder = tmp_path / "folder"
     folder.mkdir()
     process = subprocess.Popen(
@@ -175,7 +175,7 @@ def until_ended(project: World, session: str) -> list[dict[str, str]]:
 
 
 async def test_a_job_that_nobody_starts_ends_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its coordinator was killed between the proposal and the start: it takes nobody's room for ever."""
+    """The coordinator was killed between the proposal and the start: the job does not take others' place for ever."""
     monkeypatch.setattr(sessions, "START_S", 0.1)
     async with metering(demo_authority(tmp_path), tmp_path) as node:
         asked = proposal("monday")

@@ -1,4 +1,4 @@
-"""Whom a chain of waits leads to, whatever the parties say, and what a process knows of its own stillness."""
+"""A chain of waits leads to one party, for any reports of the others, and a process notices its own standstill."""
 
 from __future__ import annotations
 

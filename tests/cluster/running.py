@@ -22,7 +22,7 @@ def run(*command: str | Path, path: str = os.environ["PATH"]) -> subprocess.Comp
 
 
 def certify(folder: Path, *parties: str) -> dict[str, str]:
-    """What the service `certificates` does and says."""
+    """Do what the service `certificates` does, and return its output."""
     for party in parties:
         (folder / "identities" / party).mkdir(parents=True, exist_ok=True)
 
@@ -38,7 +38,7 @@ PROGRAMS = Path(sys.executable).parent  # where python and blindfit are
 
 
 def hand_out_data(folder: Path, programs: Path = PROGRAMS) -> list[str]:
-    """What the service `data` does and says."""
+    """Do what the service `data` does, and return its output."""
     done = try_to_hand_out_data(folder, programs)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()

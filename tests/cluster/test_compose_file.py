@@ -109,7 +109,7 @@ def test_every_container_is_confined(service: str) -> None:
 
 
 def user_of(stage: str) -> str:
-    """Whom a stage of the Dockerfile runs as."""
+    """Return the user that a stage of the Dockerfile runs as."""
     text = (ROOT / "Dockerfile").read_text()
     (base, rest) = re.search(rf"^FROM (\S+) AS {stage}\n(.*?)(?=^FROM|\Z)", text, re.M | re.S).groups()
     users = re.findall(r"^USER (\w+)$", rest, re.M)

@@ -26,8 +26,8 @@ TRAINING = "taylor-1a2b3c4d"
 class NewRows:
     """
     Args:
-        root: has the data, in whatever form.
-        part: of the bank, which it kept of a training.
+        root: folder with the data, in any format.
+        part: the bank's part of a model, which it kept after a training.
     """
 
     root: Path

@@ -37,7 +37,7 @@ def scorer() -> ModuleType:
 
 
 def model_of(column: TableColumn, fill: dict[str, float] | None = None, **words: Any) -> VerticalModelPart:
-    """Return a model that tells the values of its columns apart: each has a weight of its own."""
+    """Return a model that distinguishes the values of its columns: each has another weight."""
     record = TableRecord((column,), fill or {}, **words)
     n = len(record.made)
     scale = Standardiser(record.made, tuple(range(n)), (0.25,) * n, (3000.0,) * n, record)

@@ -41,7 +41,7 @@ def form_of(dialect: CsvDialect) -> dict[str, str]:
 
 
 def numbers(texts: list[str], dialect: CsvDialect) -> list[str | None]:
-    """What a dataset makes of each text; None: refused."""
+    """Return a dataset's number for each text; None for a refused text."""
     return [_or_none(lambda t=text: values.to_numbers(write_plain_numbers(pa.array([t]), dialect))) for text in texts]
 
 

@@ -119,7 +119,7 @@ def test_booleans_and_numbers_serve_each_other(tmp_path: Path, new: Make) -> Non
 
 @each_case("missing", ["mean", "indicator"])
 def test_a_missing_value_is_what_it_was_in_training(tmp_path: Path, missing: str) -> None:
-    """Whether or not these rows have others; a mark is 1 also where the dataset makes none of its own."""
+    """These rows may have missing values or not; a mark is 1 even if the dataset makes no mark itself."""
     part = part_of(
         TableColumn("age", missing="indicator"), TableColumn("region", "category", ("north",), (), "mean"),
         fill={"age": 40.0, "region=north": 0.25},
@@ -207,7 +207,9 @@ def test_types_that_nothing_can_be_made_of_are_not_read(tmp_path: Path, new: Mak
 
 
 def test_a_column_that_cannot_be_read_is_refused_to_whoever_needs_it(new: Make) -> None:
-    """A training needs all of a dataset's columns: none is left out in silence. Its owner is told which, and why."""
+    """A training needs all of a dataset's columns, and none is dropped silently. The owner learns which
+    one, and why.
+    """
     rows = new(AGE, "id,age,note\na,30,5\nb,40,s3cret\n")
     assert rows.numbers() == [[30], [40]]
     said = list(rows.snapshots.cautions(rows.snapshots.require_current("new")))
@@ -236,7 +238,7 @@ def test_a_snapshot_has_all_columns_unless_its_owner_skips_what_cannot_be_read(n
 
 
 def test_whoever_publishes_again_needs_the_columns_that_could_be_read(new: Make) -> None:
-    """So a bad cell does not take a column out of the next snapshot, and a column that never served stays out."""
+    """A bad cell does not take a column out of the next snapshot, and a column that never served stays out."""
     rows = new(AGE, "id,age,note,visits\na,30,x,1\nb,40,y,2\n")
     rows.source()
     (rows.root / "rows.csv").write_text("id,age,note,visits\na,31,z,1\nb,41,,2\n")
@@ -249,8 +251,9 @@ def test_whoever_publishes_again_needs_the_columns_that_could_be_read(new: Make)
 
 
 def test_only_rows_that_lack_what_the_model_needs_are_dropped_and_their_places_are_the_snapshots(new: Make) -> None:
-    """What was scored is counted by the row's place in the snapshot: another model that drops other rows must not count
-    for the wrong ones."""
+    """Scored rows are counted by place in the snapshot: another model that drops other rows must count
+    the right ones.
+    """
     text = "id,age,visits,note\na,30,,\nb,,2,\nc,50,3,\nd,60,4,x\n"
     rows = new(AGE, text, dataset={"missing": "drop"})
     read = rows.read()

@@ -1,4 +1,4 @@
-"""What stands for "no value", once for every reader and every use of a column."""
+"""Words for "no value" are the same for every reader and every use of a column."""
 
 from __future__ import annotations
 
@@ -95,7 +95,9 @@ def test_a_quoted_id_and_a_quoted_name_may_be_called_so(tmp_path: Path) -> None:
 
 
 def test_a_declared_level_and_a_declared_positive_text_are_never_missing(tmp_path: Path) -> None:
-    """In their own columns; in the others of the same file the word is no value."""
+    """The word keeps its meaning in their own columns; in the other columns of the file it stands for a
+    missing value.
+    """
     text = "id,y,x,z\na,NA,NA,NA\nb,no, NA ,2\nc,no,DE,3\n"
     settings = {"label": "y", "positive": "NA", "features": ["x", "z"], "categories": {"x": ["NA", "DE"]}}
     source = opened(tmp_path, text, missing="indicator", **settings)
@@ -251,7 +253,7 @@ def test_a_level_of_a_typed_source_is_none_of_the_models_words(tmp_path: Path) -
     assert batch.features[:, typed.made.index("x=NA")].tolist() == [1.0, 0.0, 0.0, 0.0]
     assert batch.features[:, typed.made.index("x=")].tolist() == [0.0, 0.0, 1.0, 1.0]
     written = opened(tmp_path, 'id,x\na,"NA"\nb,DE\nc,NA\n', **settings).record
-    assert written.missing_words == MISSING_WORDS  # quotes tell them apart there
+    assert written.missing_words == MISSING_WORDS  # quotes distinguish them there
 
 
 @each_case("level", ["NA", "ZZ"])
@@ -259,7 +261,7 @@ def test_a_level_of_a_typed_source_is_none_of_the_models_words(tmp_path: Path) -
 def test_a_level_that_a_csv_dataset_takes_for_a_missing_value_is_said_to_its_operator_only(
     tmp_path: Path, way: str, level: str
 ) -> None:
-    """Whether a training met NA or ZZ may hang on one row: no refusal of a prediction may tell."""
+    """One row may decide whether a training met NA or ZZ, so no refusal of a prediction may reveal it."""
     words = tuple(word for word in MISSING_WORDS if word != level)
     record = TableRecord((TableColumn("x", "category", ("DE", level), ()),), {"x=DE": 0.5, f"x={level}": 0.5}, words)
     scale = Standardiser(record.made, (0, 1), (0.0, 0.0), (1.0, 1.0), record)

@@ -250,7 +250,7 @@ def write(path: Path, rows: Rows) -> None:
 
 
 def test_joint_local_and_plain_scores_are_the_same_numbers(trained: tuple[World, str]) -> None:
-    """Of new rows, also far outside the range of the training rows, and with missing values."""
+    """The new rows are also far outside the range of the training rows, and lack some values."""
     project, session = trained
     shop = pd.read_csv(project.root / "shop-a.csv", index_col="id").head(60)
     shop.loc[shop.index[:6], "age"] = [-1e6, 0.0, 1e6, 1e300, -1e90, 33.0]
@@ -291,7 +291,7 @@ def test_a_part_records_its_recipes_and_the_mean_of_a_column_that_only_they_read
 
 
 def test_a_model_that_nobody_holds_scores_as_the_one_that_was_opened(tmp_path: Path) -> None:
-    """But for the rounding of its weights: the recipes are each party's own."""
+    """Only the rounding of its weights differs: each party has its own recipes."""
     project = bank_and_shops_in_shares(tmp_path, rows=160, epochs=2)
     shop = pd.read_csv(tmp_path / "shop-a.csv", index_col="id")
     write(tmp_path / "shop-a.csv", with_columns({i: dict(row) for i, row in shop.iterrows()}))
@@ -336,7 +336,7 @@ def test_the_pre_flight_names_derived_columns(trained: tuple[World, str]) -> Non
 
 @pytest.mark.parametrize("number", [-1.0, -3.5])
 def test_a_number_that_log1p_cannot_take_is_refused_by_row_to_its_owner(number: float, tmp_path: Path) -> None:
-    """When the rows are published, so that no job tells others."""
+    """The refusal comes when the rows are published, so that no job informs others."""
     project = bank_and_shops(tmp_path, rows=60)
     shop = pd.read_csv(tmp_path / "shop-a.csv")
     shop["income"] = 5.0

@@ -76,7 +76,7 @@ def test_a_column_that_only_recipes_read_may_be_left_out_of_the_features(new: Ma
 
 
 def test_a_logarithm_is_declared_by_the_dataset_of_new_rows(new: Make) -> None:
-    """So that its owner hears of a number that has none, and no job tells others."""
+    """The owner learns of a number without a logarithm, and no job informs others."""
     text = "id,income,age\na,2,25\n"
     rows = new(LOGS, text)
     with refused('set {} = { by = "{}", of = {} }') as told:
@@ -141,7 +141,7 @@ def pretrained(*recipes: Recipe) -> Pretrained:
 
 @each_case("data", [Bins("age_bin", ("age",), 2), Bins("age_bin", ("age",), 2, (24.0,)), Log1p("age_bin=2", ("age",))])
 def test_a_pre_trained_model_has_the_recipes_of_the_data(data: Recipe) -> None:
-    """Its weights would mean something else otherwise; numbers that a training will fit are not known yet."""
+    """With other recipes its weights would mean something else; numbers that a training will fit are not known yet."""
     model = pretrained(Bins("age_bin", ("age",), 2))
     same = TableRecord((TableColumn("age"),), recipes=(Bins("age_bin", ("age",), 2, (25.0,)),))
     model.check_columns(same.made, same)

@@ -41,7 +41,7 @@ def test_every_type_of_a_table_is_the_same_numbers(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", CASES)
 def test_data_frames_and_arrow_tables_are_the_same_numbers(kind: str) -> None:
-    """A column among others, in whatever order, by each library that has the type."""
+    """The column stands among others, in any order, in each library that has the type."""
     case, name = CASES[kind], CASES[kind].column.name
     part = model_of(case.column, case.fill)
     for how, values in case.tables.items():
@@ -52,7 +52,7 @@ def test_data_frames_and_arrow_tables_are_the_same_numbers(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", CASES)
 def test_every_text_of_a_csv_file_is_the_same_numbers(tmp_path: Path, kind: str) -> None:
-    """By the scorer in plain Python, to the last bit; and so the scores are."""
+    """The scorer in plain Python agrees to the last bit, and so do the scores."""
     case, name = CASES[kind], CASES[kind].column.name
     part = model_of(case.column, case.fill)
     for how, texts in case.texts.items():

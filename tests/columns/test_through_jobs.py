@@ -1,4 +1,4 @@
-"""Through whole jobs: what a training makes of a table, its model makes of the same table, whoever scores with it."""
+"""Whole jobs: a model makes of a table the same as its training did, with each way of scoring."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def typed_row(i: int, draw: np.random.Generator, *, whole: bool) -> dict[str, An
 
 
 def frame_of(rows: Rows) -> pd.DataFrame:
-    """As pandas reads it from a Parquet file: nullable numbers are floats, dates are datetime64 or objects."""
+    """Return the rows as pandas reads a Parquet file: nullable numbers are floats, dates are datetime64 or objects."""
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("id").reset_index()
 
 
@@ -189,7 +189,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[World, str]:
 
 
 def write(root: Path, name: str, rows: Rows) -> None:
-    """As Parquet, and as csv files that the scorer in plain Python reads: quoted texts, unquoted missing values."""
+    """Write Parquet, and csv files for the scorer in plain Python: quoted texts, unquoted missing values."""
     table = pa.table({"id": list(rows)} | {c: [row[c] for row in rows.values()] for c in next(iter(rows.values()))})
     pq.write_table(table, root / f"{name}.parquet")
     pyarrow.csv.write_csv(table, root / f"{name}.csv")
@@ -200,8 +200,7 @@ def model_files(project: World, session: str) -> dict[str, Path]:
 
 
 def test_joint_local_and_plain_scores_are_the_same_numbers(trained: tuple[World, str]) -> None:
-    """Of new rows, some of which lack values and have levels that training did not meet, next to columns that only they
-    have."""
+    """Some new rows lack values or have levels that training did not meet, and there are additional columns."""
     project, session = trained
     draw = np.random.default_rng(8)
     shop = pq.read_table(project.root / "shop-a.parquet").slice(0, 80).to_pylist()

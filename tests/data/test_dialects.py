@@ -76,7 +76,7 @@ def of_pandas(rows: list[tuple[Any, ...]], **options: Any) -> str:
 
 
 def of_r(rows: list[tuple[Any, ...]]) -> str:
-    """As write.csv2 does: every text in quotes, NA without."""
+    """Write as write.csv2 does: every text in quotes, NA without."""
     lines = ['"id";"x";"town";"since";"y"']
     for name, x, town, since, y in rows:
         number = "NA" if x is None else f"{x:.15g}".replace(".", ",")

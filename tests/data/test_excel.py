@@ -59,7 +59,7 @@ def refuse(directory: Path, said: str, **settings: Any) -> None:
 
 
 def test_cells_are_read_by_their_types(tmp_path: Path) -> None:
-    """As a csv file with the same values: text stays text, an empty cell is the only missing value."""
+    """A csv file with the same values gives the same: text stays text, and only an empty cell is a missing value."""
     write(tmp_path / "rows.xlsx", HEADER, *PEOPLE)
     lines = ["00123,41,Köln,2003-05-31,1,1", '"x,y",2.5,a;b,1969-12-31T12:00,0,0', '7,,"NA",,,1']
     lines += ["abc,1.5,Köln,2000-02-29,true,0"]

@@ -121,7 +121,7 @@ def test_string_where_a_number_belongs(tmp_path):
 
 @each_case("words", [("true", "false"), (" True ", "FALSE"), ("TRUE", "0"), ("1.0", "False")])
 def test_true_and_false_are_1_and_0(tmp_path, words):
-    """As pandas writes booleans, and as the booleans of other sources are; of labels too."""
+    """Pandas writes booleans like this, and other sources have them; labels may be booleans too."""
     write_text(tmp_path, f"id,x,y\na,{words[0]},{words[0]}\nb,{words[1]},{words[1]}\n")
     (batch,) = read(tmp_path, "rows.csv", features=["x"], label="y")
     assert batch.features.tolist() == [[1.0], [0.0]]
@@ -259,7 +259,7 @@ def test_uuids_are_their_texts(tmp_path):
 
 
 def broken_text(values):
-    """As a writer that checks nothing makes it: what is no UTF-8 under the name of text."""
+    """Return text that is not UTF-8, as a careless writer makes it."""
     ends = np.cumsum([0, *map(len, values)]).astype(np.int32)
     return pa.StringArray.from_buffers(len(values), pa.py_buffer(ends), pa.py_buffer(b"".join(values)))
 

@@ -227,6 +227,6 @@ def test_a_reference_level_has_no_column(categories: Any, tmp_path: Path) -> Non
 
 
 def test_a_category_of_the_reference_level_alone_keeps_its_column(tmp_path: Path) -> None:
-    """Its dataset would not have the category otherwise, which a model may want."""
+    """Otherwise the dataset would lack the category, which a model may need."""
     source = opened(tmp_path, {}, "id,y,region\na,0,south\nb,1,south\n", dates=[], reference_levels={"region": "south"})
     assert source.feature_names == ("region=south",)

@@ -59,7 +59,7 @@ class Place:
         return self.run('SELECT id, score, probability FROM "scores" ORDER BY length(CAST(id AS TEXT)), id')
 
     def run(self, statement: str) -> list[tuple[Any, ...]]:
-        """On a database; the table is `scores`."""
+        """Run a statement on a database; the table is `scores`."""
         if self.kind == "sqlite":
             with sqlite3.connect(self.directory / "scores.db") as connection:
                 rows = connection.execute(statement).fetchall()
@@ -220,7 +220,7 @@ def test_a_parquet_file_of_other_types_is_refused(tmp_path):
 
 
 def broken(n: int) -> Any:
-    """The last of so many rows has no score, which a table does not take."""
+    """Return this many rows, of which the last has no score: a table refuses it."""
     whole = table(500, n)
     return whole.set_column(1, "score", pa.array([*whole["score"].to_pylist()[:-1], None], pa.float64()))
 

@@ -43,7 +43,7 @@ class Watched:
 
 
 def change(clinic: Clinic, edit: Callable[[list[str], int], list[str]]) -> None:
-    """Of a row that is trained on, published."""
+    """Change a row that is trained on, and publish the table."""
     path = clinic.root / "patients.csv"
     header, *lines = path.read_text().splitlines()
     ids = [line.split(",")[0].strip('"') for line in lines]
@@ -53,7 +53,7 @@ def change(clinic: Clinic, edit: Callable[[list[str], int], list[str]]) -> None:
 
 
 def another(lines: list[str], place: int) -> list[str]:
-    """As far from what it was as the bounds allow, and of the other class."""
+    """Change the row as far as the bounds allow, and into the other class."""
     name, *_, label = lines[place].split(",")
     lines[place] = ",".join([name, "200", "200", "0", "0" if label == "1" else "1"])
     return lines

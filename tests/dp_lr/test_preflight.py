@@ -17,7 +17,7 @@ KNOTS = [40.0, 50.0, 60.0]
 
 
 def found(clinic: Clinic, **changes: Any) -> dict[str, list[str]]:
-    """By level."""
+    """Return the findings by level."""
     levels: dict[str, list[str]] = {"ok": [], "note": [], "warning": [], "refuses": []}
     for finding in preflight.check(read_job(job(**changes), folder=clinic.root)):
         levels[finding.level].append(f"{finding.about}: {finding.text}")
@@ -52,7 +52,7 @@ def test_the_ratio_is_what_a_run_of_such_gradients_has(clinic: Clinic) -> None:
 
 def test_noise_that_drowns_the_rows(clinic: Clinic) -> None:
     levels = found(clinic, privacy={"epsilon": 0.05})
-    assert said(levels["warning"], "the model will be little but its start")
+    assert said(levels["warning"], "the model will be hardly more than its start")
 
 
 def test_features_as_they_were_read(clinic: Clinic) -> None:
@@ -60,7 +60,7 @@ def test_features_as_they_were_read(clinic: Clinic) -> None:
 
 
 def test_no_row_to_train_on_where_their_number_is_private(clinic: Clinic) -> None:
-    """As in the job, which fits none: its noise is that of the public number."""
+    """The job fits no row either: its noise is that of the public number."""
     private = {"neighbours": "add-or-remove", "public_rows": 10**9, "feature_bounds": ["*:0:200"]}
     levels = found(clinic, dp_lr=private, split=clinic.hold_out_all())
     assert not levels["refuses"]

@@ -116,7 +116,7 @@ def test_no_row_reaches_log_output_or_coordinator(project: World) -> None:
     weights = weights_in(project, str(next(project.path("state/clinic").glob("models/*/model.json"))))
     told = "".join(file.read_text() for file in project.path("out").glob("report.*"))
     said = done.stdout + done.stderr + again.stdout + again.stderr + project.log("clinic")
-    assert str(N_ROWS + 1) in refused.stderr  # its operator is told the row that was wrong
+    assert str(N_ROWS + 1) in refused.stderr  # its operator learns which row was wrong
     for secret in ("canary", "7654.3211"):
         assert secret not in said + told
     assert not any(str(weight) in told for weight in weights.values())

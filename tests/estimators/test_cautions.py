@@ -1,4 +1,4 @@
-"""What a job would warn of, a fit warns of: each class once, with what to do, and before the charge where it can."""
+"""A fit gives the warnings of a job: each class once, with what to do, and before the charge where it can."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def data() -> Data:
 
 
 def changed(x: np.ndarray, change: str) -> np.ndarray:
-    """Another copy of the features, with a flaw."""
+    """Copy the features, with a flaw."""
     flawed = x.copy()
     if change == "large":
         flawed[:, 1] *= 1000

@@ -1,6 +1,6 @@
 """DPLogisticRegression: scikit-learn's own checks, what its options do, and an audit of whole fits.
 
-The noise has no seed. Where a bound's chance follows from no law that is written beside it, it held in all of 25 to 100
+The noise has no seed. A bound without a law next to it held in all of 25 to 100
 draws under noise of three times the standard deviation. A Gaussian tail beyond which at most a tenth of such draws fall
 is passed, under the noise as it is, by the ninth power of that: once in 1e9 runs.
 """
@@ -100,7 +100,7 @@ OTHERS = [
 
 @pytest.mark.parametrize("other", OTHERS, ids=lambda other: min(other))
 def test_other_options_are_another_release(data, other):
-    """Else the difference of two models would show what the same noise hides."""
+    """Otherwise the difference of two models would show what the same noise hides."""
     first, second = DPLogisticRegression().fit(*data), DPLogisticRegression(**other).fit(*data)
     assert not np.isclose(first.coef_, second.coef_, rtol=1e-9, atol=0).any()
 
@@ -158,7 +158,7 @@ def test_the_statement_says_what_was_done(data, options, words):
 
 
 def noise_of_sums(monkeypatch, data, **options):
-    """Standard deviation of what is added to the sums, in clip norms, and the noise multiplier."""
+    """Return the standard deviation of the noise on the sums, in clip norms, and the noise multiplier."""
     added = []
     descend = descent.descend
 
@@ -183,7 +183,9 @@ def test_the_noise_is_over_the_sensitivity(monkeypatch, data, neighbours, sensit
 
 
 def fits_of_neighbours(fits, **options):
-    """The weight of a column that one row alone has, over fits of two data sets that differ in that row's label."""
+    """Return the weight of a column that only one row has, over fits of two data sets that differ in
+    that row's label.
+    """
     columns, labels = np.zeros((8, 1)), np.arange(8) % 2
     columns[0] = 50.0
     samples = []
@@ -233,7 +235,7 @@ def distance(model, other):
 
 
 def test_with_a_tiny_epsilon_a_warm_start_keeps_the_public_model(data, public):
-    """By default noise carries the weights 1 away at most, in the root of the mean square; at a smaller rate less."""
+    """Noise moves the weights by 1 at most by default, in the root of the mean square; at a smaller rate by less."""
     start = LogisticRegression().fit(*public)
     model = DPLogisticRegression(epsilon=1e-4, init=start).fit(*data)
     # Seven weights, variances from 0.09 to 0.17: below 0.08 twice in 1e7, above 3 (and 0.03 below) once in 1e8.
@@ -264,7 +266,7 @@ def test_strong_shrinkage_recovers_the_public_model_whatever_the_rate(data, publ
 
 
 def test_shrinkage_without_a_start_is_an_l2_penalty(data):
-    """Its optimum is scikit-learn's, the intercept penalised as well."""
+    """The optimum is scikit-learn's, with the intercept penalised as well."""
     features, labels = data
     model = DPLogisticRegression(epsilon=1e6, shrinkage=0.5, clip_norm=50.0, learning_rate=0.5, n_iterations=200)
     theirs = LogisticRegression(C=1 / (0.5 * len(labels)), fit_intercept=False, tol=1e-10)

@@ -1,4 +1,4 @@
-"""A budget counts every fit of a search in any thread, and refuses beyond; a scaler that saw private rows is told."""
+"""A budget counts every fit of a search in any thread, and refuses more; a scaler that saw private rows is reported."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def test_nor_one_in_a_fork(rows: tuple[np.ndarray, np.ndarray]) -> None:
     forks = multiprocessing.get_context("fork")
     answers = forks.SimpleQueue()
     with PrivacyBudget(3.0), warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads
+        warnings.simplefilter("ignore", DeprecationWarning)  # about forks in a process with threads
         fork = forks.Process(target=fit)
         fork.start()
         assert "counts the fits of its own process" in answers.get()

@@ -1,6 +1,6 @@
 """WALRClassifier: scikit-learn's own checks, and what its options do.
 
-The noise has no seed. Where a bound's chance follows from no law that is written beside it, it held in all of 25 to 100
+The noise has no seed. A bound without a law next to it held in all of 25 to 100
 draws under noise of three times the standard deviation. A Gaussian tail beyond which at most a tenth of such draws fall
 is passed, under the noise as it is, by the ninth power of that: once in 1e9 runs.
 """
@@ -107,7 +107,7 @@ def test_the_public_face_has_what_it_says():
 
 @pytest.fixture(scope="module")
 def pretrained(data):
-    """Of rows that stand for public ones, at another scale."""
+    """A model of rows that stand for public ones, at another scale."""
     x, y = data
     return pretrain(x[:500], y[:500])
 

@@ -79,10 +79,11 @@ def test_the_chosen_penalty_is_the_one_that_scikit_learn_chooses_in_the_same_fol
             losses.append(log_loss(y[fold], model.predict_proba(x[fold])))
         expected.append((np.mean(losses), np.var(losses, ddof=1) / 3, np.abs(losses - np.mean(losses)).sum()))
     steps = LossSteps(len(y), 3)
-    near = 2.0 ** (1 - steps.mean_bits)  # what a loss may differ by: rounding, and descent that has not quite ended
+    # allowed difference of a loss: rounding, and a descent that has not quite ended
+    near = 2.0 ** (1 - steps.mean_bits)
     assert [own[0] for own in expected] == pytest.approx(told["figures"], abs=near)
     for (_, squared_error, deviations), error in zip(expected, told["errors"], strict=True):
-        # The variance of three losses, each of which may differ so much: a third of its deviation each.
+        # Variance of three losses: each deviation is a third of the allowed difference.
         assert squared_error == pytest.approx(error**2, abs=steps.error(2) ** 2 + (deviations + 1.5 * near) * near / 3)
     assert told["chosen"] == int(np.argmin([own[0] for own in expected])) == 2
     assert told["points"] == ["l2 = 3.0", "l2 = 0.3", "l2 = 0.02"]
@@ -162,7 +163,7 @@ def test_a_grid_that_fits_only_before_other_trainings_is_refused_before_the_firs
 def test_check_says_how_much_all_folds_and_the_training_reveal(tmp_path: Path) -> None:
     found = {finding.about: finding.text for finding in selecting(tmp_path).check()}
     assert found["select"].startswith(
-        "9 trainings of folds (3 grid points, 3 folds) and 1 final training reveal at most 75 bits about labels: "
+        "9 trainings of folds (3 grid points, 3 folds) and 1 final training reveal at most 75 bits about labels. "
     )
     assert "225 epochs of folds, then 25 epochs" in found["time"]
 

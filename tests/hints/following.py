@@ -26,7 +26,7 @@ SETS = re.compile(
 
 
 def _pattern(text: str) -> re.Pattern[str]:
-    """Of a text of the code, whatever was put in the place of its {} or {name}."""
+    """Return the pattern of a text of the code, with any text in the place of its {} or {name}."""
     parts = re.split(r"\{[a-z_]*\}", text)
     return re.compile(
         "(.*?)".join(map(re.escape, parts)) + ("$" if text.endswith("}") and not parts[-1] else ""), re.DOTALL
@@ -39,7 +39,7 @@ def says(text: str) -> str:
 
 
 class Told:
-    """What was said when something was refused."""
+    """Texts of a refusal."""
 
     def __init__(self, declared: str) -> None:
         self.declared, self.text = declared, ""
@@ -64,7 +64,7 @@ class Told:
         return [f"{name}={value}" for name, value in SETS.findall(self.text)]
 
     def set(self, option: str) -> str:
-        """Of one of them; the text may say before what it is now."""
+        """Return the setting of one of these options; the text may give its present value before."""
         return [text for text in self.sets if text.startswith(f"{option}=")][-1]
 
     @property
@@ -75,7 +75,7 @@ class Told:
 
 @contextmanager
 def refused(declared: str) -> Iterator[Told]:
-    """What is done in it is refused with this text, by an error of ours; also to others, if they are told of it."""
+    """Check that the block is refused with this text, by an error of ours, and at other parties if they receive it."""
     told = Told(declared)
     with pytest.raises(BlindfitError) as caught:
         yield told
@@ -117,7 +117,7 @@ def not_found(told: Told, findings: Iterable[Finding]) -> None:
 
 
 def led_past(told: Told, follow: Callable[[], object]) -> None:
-    """What the hint says is done, and the same refusal does not come; another one may."""
+    """Do what the hint asks, and check that the same refusal does not come; another one may."""
     said = ""
     try:
         follow()

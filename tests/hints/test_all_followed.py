@@ -76,6 +76,6 @@ def test_what_counts_as_naming_something() -> None:
         "restore it from a backup",
         "rename one of the two",
         "is the disk full?",
-        "write ids alike in every table",
+        "write ids in the same form in every table",
     ]
     assert not any(Site("", 0, text).names_something for text in others)

@@ -1,4 +1,4 @@
-"""What may be wrong with a party's table, and what the error says to do: in its file, or in the table."""
+"""Mistakes in a party's table, and the mend that the error proposes: in its file, or in the table."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Party:
         return self.publish()
 
     def follow(self, told: Told, *options: str) -> tuple[str, ...]:
-        """Set what the hint sets; where it has several ways, these options alone."""
+        """Set what the hint sets; if it offers several ways, set only these options."""
         chosen = {name: value for name, value in told.options.items() if not options or name.endswith(options)}
         assert chosen, told.text
         self.values = with_changes(self.values, chosen)
@@ -225,7 +225,7 @@ def test_rows_of_which_none_is_left(tmp_path: Path) -> None:
 
 
 def test_a_table_for_a_model_is_told_of_no_option_of_a_party_file(tmp_path: Path) -> None:
-    """Of `blindfit attack` and `verify`: no party's file describes it."""
+    """No party's file describes the tables of `blindfit attack` and `verify`."""
     settings = validate(PARTIES["active"], PartySettings, source="party.toml").datasets["rows"]
     for text, mended in [("id,age,y\na,x,0\n", "id,age,y\na,1,0\n"), ("id,age,y\na,,0\n", "id,age,y\na,2,0\n")]:
         (tmp_path / "rows.csv").write_text(text)
@@ -285,7 +285,7 @@ def test_labels_that_are_texts(tmp_path: Path) -> None:
 @each_case("way", ["rows", "option"])
 @each_case("spelling", ["YES", " Yes ", "y es"])
 def test_a_label_that_differs_only_in_spelling(tmp_path: Path, way: str, spelling: str) -> None:
-    """It would be label 0."""
+    """The label would be 0."""
     party = Party.of(tmp_path, f"id,age,y\na,1,yes\nb,2,no\nc,2,{spelling}\n", positive="yes")
     with refused("write this label in one way in all rows") as told:
         party.publish()
@@ -534,7 +534,7 @@ def test_scores_beside_others_of_other_columns(tmp_path: Path, url: str) -> None
 
 
 class LockNotAvailable(Exception):
-    """As the driver of PostgreSQL calls it."""
+    """Stand-in with the name that PostgreSQL's driver gives."""
 
 
 def test_a_table_that_somebody_else_has_locked() -> None:

@@ -1,4 +1,4 @@
-"""What is wrong with certificates, keys and secrets, and what is done about it."""
+"""Mistakes in certificates, keys and secrets, and how to mend them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ WORDS = b"four random words here"
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Of an authority."""
+    """An authority's folder."""
     return demo_authority(tmp_path)
 
 

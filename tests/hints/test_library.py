@@ -1,4 +1,4 @@
-"""What calls of the library are refused for, and the argument that leads past it."""
+"""Reasons to refuse calls of the library, and the argument that leads past each."""
 
 from __future__ import annotations
 
@@ -377,7 +377,7 @@ def test_a_projection_that_arithmetic_does_not_reach() -> None:
 
 
 def test_weights_that_are_too_large_to_tell() -> None:
-    """Of rows that a column separates; noise of a smaller epsilon is what carries a mean so far."""
+    """A column separates the rows; a smaller epsilon's noise moves a mean that far."""
     positive = (ROWS[:, 0] > 0).astype(float)
     mu = ROWS.T @ positive / 60
 

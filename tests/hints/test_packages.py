@@ -12,6 +12,7 @@ from tests.hints.test_all_followed import all_sites
 
 ROOT = Path(__file__).parents[2]
 INSTALLS = re.compile(r"pip install (?:--[\w-]+ (?:[A-Z]\w+ )?)*'([^']+)'")
+FOR_DEVELOPERS = {"dev", "docs"}
 
 
 def project() -> dict[str, Any]:
@@ -48,5 +49,5 @@ def test_the_page_about_installing_lists_every_extra() -> None:
     page = (ROOT / "docs/start/install.md").read_text("utf-8")
     rows = re.findall(r"^\| `([\w-]+)` \| (.*?) \|", page, re.M)
     listed = {extra: re.findall(r"`([^`]+)`", packages) for extra, packages in rows}
-    assert listed == {extra: packages for extra, packages in extras().items() if extra != "dev"}
+    assert listed == {extra: packages for extra, packages in extras().items() if extra not in FOR_DEVELOPERS}
     assert f"blindfit-{blindfit.__version__}-py3-none-any.whl" in page

@@ -1,4 +1,4 @@
-"""What a party's file may not say, and what the error says to write instead."""
+"""Options that a party's file may not have, and what the error proposes to write instead."""
 
 from __future__ import annotations
 

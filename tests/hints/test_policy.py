@@ -1,4 +1,4 @@
-"""What a party refuses a job for, by its policy or by what it is, and who changes what so that it does not."""
+"""Reasons for a party to refuse a job, by its policy or otherwise, and who changes what to pass."""
 
 from __future__ import annotations
 
@@ -138,5 +138,5 @@ async def test_a_party_that_is_not_known(authority: Path, tmp_path: Path) -> Non
 
 
 def test_a_refusal_that_no_policy_decides_names_none() -> None:
-    """What to do is in its reason."""
+    """The reason contains the advice."""
     assert PolicyRefused(party="bank", field="label bits", reason="set this").hint == ""

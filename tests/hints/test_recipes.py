@@ -1,4 +1,4 @@
-"""What may be wrong with recipes and reference levels, and what the error says to do."""
+"""Mistakes in recipes and reference levels, and the mend that the error proposes."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ P_256 = bytes.fromhex("06082a8648ce3d030107")  # its identifier, 1.2.840.10045.3
 
 
 def short_crl(folder: Path, ends: datetime) -> None:
-    """Sign the folder's revocation list anew, with another end."""
+    """Sign the folder's revocation list again, with another end."""
     signer = authority._open(folder, None)
     builder = x509.CertificateRevocationListBuilder().issuer_name(signer.root.subject)
     crl = builder.last_update(ends - timedelta(days=1)).next_update(ends).sign(signer.key, hashes.SHA256())

@@ -191,7 +191,7 @@ def test_a_failed_replacement_keeps_the_old_file(tmp_path: Path, monkeypatch: py
 
 
 def test_a_file_that_is_written_has_its_name_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of files it is the folder that a power cut may take back."""
+    """A power cut may take back the folder's entry of a file."""
     synced = []
     real_fsync = os.fsync
 
@@ -228,7 +228,7 @@ def test_a_file_system_that_syncs_files_alone_is_taken_and_a_broken_disk_is_not(
 
 
 def test_a_folder_that_may_not_be_read_is_written_into(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Such as one for deliveries; root may read any, so the refusal is a pretended one."""
+    """A folder for deliveries may be like this. Root may read any folder, so the test pretends the refusal."""
     real_open = os.open
 
     def opened(path: Any, flags: int, *more: Any, **options: Any) -> int:
@@ -263,7 +263,7 @@ def test_renewing_keeps_key_and_names_and_ends_later(folder: Path) -> None:
 
 
 def test_renewing_needs_a_key_on_a_curve(folder: Path) -> None:
-    """As this authority makes them; whoever put another certificate there put it there by mistake."""
+    """This authority makes keys on a curve; another certificate got there by mistake."""
     files = issue(folder, "alice")
     signer, issued = module._open(folder, None), read_certificate(files.certificate)
     own = ed25519.Ed25519PrivateKey.generate().public_key()

@@ -21,7 +21,7 @@ TODAY = re.compile(r"\d{4}-\d\d-\d\d")
 
 
 def run(*words: object, answers: str | None = None) -> str:
-    """What the command prints, without dates; its error raised as the main command would see it."""
+    """Return what the command prints, without dates; raise its error as the main command would see it."""
     result = CliRunner().invoke(app, [str(word) for word in words], input=answers)
     if result.exception is not None:
         raise result.exception

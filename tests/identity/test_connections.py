@@ -1,4 +1,4 @@
-"""Real servers and channels on loopback: who gets in, who does not, and what each is told."""
+"""Real servers and channels on loopback: who gets in, who does not, and the message for each."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ LIMITS = Limits(connect_timeout_s=TIMEOUT_S)
 
 
 class Health(health_pb2_grpc.HealthServicer):
-    """Answers whom `caller` lets in, and tells the others why not."""
+    """Answers peers that `caller` lets in, and gives the others the reason."""
 
     def __init__(self, identity: Identity) -> None:
         self.identity = identity
@@ -317,7 +317,7 @@ async def test_a_client_takes_its_own_renewed_certificate(folder: Path, alice: I
 def test_a_renewed_certificate_is_shown_at_the_first_handshake_too(
     folder: Path, alice: Identity, monkeypatch: pytest.MonkeyPatch, told_apart_by: str
 ) -> None:
-    """What is kept of an identity for the next handshake is not kept beyond it: by name alone it would be."""
+    """Nothing is kept of an identity beyond the next handshake; a name by itself would be kept."""
     shown: list[int] = []
 
     def greet(tls: ssl.SSLSocket) -> None:

@@ -215,12 +215,12 @@ def test_a_revocation_list_ages_and_changes_while_it_is_in_use(
         revocations.has(certificate)
 
 
-# --- the list beside the certificate, which no option names ------------------------------------------------
+# --- the list next to the certificate, which no option names --------------------------------------------
 
 
 @pytest.fixture
 def unnamed(files: PartyFiles) -> PartyFiles:
-    """As a party's file has it that follows `blindfit init`."""
+    """Files as in a party's file that follows `blindfit init`."""
     return dataclasses.replace(files, revoked=None)
 
 
@@ -296,7 +296,7 @@ def test_a_list_that_cannot_be_used_is_an_error_with_its_file(tmp_path: Path, wh
 
 
 def test_an_older_list_does_not_take_the_place_of_a_newer_one(folder: Path, unnamed: PartyFiles) -> None:
-    """Whoever copies it back would let a revoked party in."""
+    """An attacker who copies it back would let a revoked party in."""
     bob = read_certificate(issue(folder, "bob").certificate)
     identity, before = load(unnamed), crl_of(unnamed).read_bytes()
     revoke(folder, "bob")

@@ -1,4 +1,4 @@
-"""What `blindfit init` and the pages tell an operator to type is enough: a party that is then revoked takes no part."""
+"""The commands of `blindfit init` and the pages suffice: a party that an operator then revokes takes no part."""
 
 from __future__ import annotations
 
@@ -86,11 +86,11 @@ def test_without_a_list_the_command_and_the_party_say_so(joint: World) -> None:
     assert "certificates/coordinator/crl.pem" in done.stdout
 
 
-# --- between parties, whoever of them has the list ----------------------------------------------------------
+# --- between parties, of which any may have the list --------------------------------------------------------
 
 
 def revoke_at(root: Path, party: str, at: str) -> None:
-    """The authority revokes `party`, and one party alone copies the new list."""
+    """Revoke `party` at the authority, and copy the new list to only one party."""
     ca = root / "ca"
     with mock.patch.object(authority, "PARTY_NAME", mock.Mock(fullmatch=lambda _: None)):  # no folder gets it
         authority._write_crl(_revoked(ca, party), authority.CRL_DAYS)
@@ -103,7 +103,9 @@ def _revoked(ca: Path, party: str) -> authority._Signer:
 
 
 async def fails(new_job: NewJob, *overrides: str, meanwhile: Callable[[], None] = lambda: None) -> BlindfitError:
-    """The error of a job; `meanwhile` is called once its first epoch has begun at every party that counts any."""
+    """Return the error of a job; `meanwhile` is called once its first epoch has begun at every party
+    that counts any.
+    """
     job = new_job(*overrides)
     begun: set[str] = set()
 

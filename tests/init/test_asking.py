@@ -1,4 +1,4 @@
-"""What `blindfit init` asks at a terminal, and what stays when it is refused."""
+"""Questions of `blindfit init` at a terminal, and the files that stay when it is refused."""
 
 from __future__ import annotations
 

@@ -123,14 +123,14 @@ def test_people_whom_the_server_does_not_know_never_train_as_label_0_unnoticed(t
     )
     done = blindfit(tables, "run", "w/job.toml", "--out", "w/run", "--set", "privacy.release=again")
     assert done.returncode == 0, done.stderr
-    assert re.search(r"visits does not have the ids of \d+ rows of \d+: they were trained on as label 0", done.stdout)
+    assert re.search(r"visits does not have the ids of \d+ rows of \d+. Training used label 0 for them", done.stdout)
     assert (
         json.loads((tables / "w/run/report.json").read_text())["parties"]["features"]["summary"]["rows"]["unknown"] > 0
     )
 
 
 def write_features(tables: Path, strangers: int) -> None:
-    """Tables of 600 people; the server does not know the strangers, whom the active party has besides."""
+    """Write tables of 600 people; only the active party has the strangers, whom the server does not know."""
     people = [f"p{i}" for i in range(600)]
     names = people + [f"stranger{i}" for i in range(strangers)]
     rows = "".join(f"{name},{(i * 7) % 13},{(i * 5) % 11}\n" for i, name in enumerate(names))
@@ -167,19 +167,19 @@ def test_a_word_that_may_be_a_level_is_said_where_it_is_taken_for_a_missing_valu
     (tables / "My Bank.csv").write_text(text.replace('"west"', f"{quote}NA{quote}"))
     made = init(tables, "--system", "taylor", "My Bank.csv", "shop.parquet", "--label", "churned")
     assert made.returncode == 0, made.stderr
-    said = "my-bank: column region has NA in 233 rows, which is taken for a missing value"
+    said = "my-bank: column region has NA in 233 rows, which is read as a missing value"
     assert (said in made.stdout) == (not quote)
 
 
 def test_few_columns_are_said_before_a_job_is_refused(tables: Path) -> None:
     (tables / "thin.csv").write_text("client,x\n" + "".join(f"c{i},{i % 29}\n" for i in range(ROWS)))
     made = init(tables, "--system", "taylor", "My Bank.csv", "thin.csv", "--label", "churned")
-    assert "thin: scores could tell its 1 column" in made.stdout
+    assert "thin: scores could reveal its 1 column" in made.stdout
     assert '# models_per_row = "unlimited"' in (tables / "joint/thin.toml").read_text()
 
 
 def test_a_table_without_a_column_to_learn_from_is_refused(tables: Path) -> None:
-    """Its party file was refused by every job, whose hint led back to the refusal before."""
+    """Every job refused its party file before, and the hint led back to an earlier refusal."""
     (tables / "notes.csv").write_text("client,note\n" + "".join(f"c{i},text {i}\n" for i in range(ROWS)))
     refused = init(tables, "--system", "taylor", "My Bank.csv", "notes.csv", "--label", "churned")
     assert refused.returncode != 0
@@ -251,7 +251,7 @@ def _a_folder(tables: Path) -> None:
 
 
 def _unreadable(tables: Path) -> None:
-    """What the system says to a user who may not read a file; a test may run as root."""
+    """Raise the system's error for a user who may not read a file; a test may run as root."""
     refuse = mock.patch.object(local_files, "other_kind", side_effect=PermissionError(13, "Permission denied"))
     _PATCHES.enter_context(refuse)
 
@@ -285,7 +285,11 @@ def _there_already(tables: Path) -> None:
         (_label_in_both, BOTH, "both have a column churned"),
         (_one_row, BOTH, "have 1 row in common"),
         (_no_row, BOTH, "shop.parquet: the table has no rows"),
-        (None, ("--system", "taylor", "My Bank.csv", ".", "--label", "churned"), ".: this kind of table is not known"),
+        (
+            None,
+            ("--system", "taylor", "My Bank.csv", ".", "--label", "churned"),
+            ".: Blindfit cannot read this kind of table",
+        ),
         (_a_folder, BOTH, "this is a directory"),
         (None, ("--system", "dp-lr", *BOTH[2:]), "--system dp-lr takes 1 table, not 2"),
         (None, (*BOTH, "--label-range", "0:8"), "--label-range does nothing with --system taylor"),
@@ -295,7 +299,7 @@ def _there_already(tables: Path) -> None:
         (_unreadable, BOTH, "cannot be read: Permission denied"),
         (_two_common, BOTH, "which column names a row? their common columns are age, client"),
         (_no_common_rows, BOTH, "have 0 rows in common"),
-        (_there_already, BOTH, "joint is there already"),
+        (_there_already, BOTH, "joint already exists"),
     ],
 )
 def test_one_line_says_what_is_wrong_and_nothing_is_left(

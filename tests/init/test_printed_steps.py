@@ -1,5 +1,6 @@
-"""What `blindfit init` prints is typed as it stands: on one machine, and between organisations of which each has only
-its own file, certificate and table."""
+"""The commands that `blindfit init` prints work as they stand, on one machine and between organisations.
+
+Each organisation has only its own file, certificate and table."""
 
 from __future__ import annotations
 
@@ -86,7 +87,7 @@ def started(folder: Path, words: list[str]) -> Iterator[None]:
 
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_between_organisations(tmp_path: Path, system: str) -> None:
-    """Each organisation's files are alone in a folder, as on a machine of its own."""
+    """Each organisation has only its own files in a folder, as on its own machine."""
     home = tmp_path / "home"
     home.mkdir()
     said = commands(made(home, system), between=True)

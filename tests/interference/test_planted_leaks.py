@@ -1,4 +1,6 @@
-"""The harness notices leaks: each of these is put into the code for a moment, and found by the observer who would."""
+"""The harness notices leaks: each test puts one into the code for a moment, and the observer who would
+see it finds it.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,7 @@ LABEL_DP = Pair("taylor-label-dp", "a-label", "bank", a_label("bank", LAST))
 
 @pytest.fixture
 def fresh(probe: Probe) -> Probe:
-    """Remembers no run of the code as it is."""
+    """A probe that remembers no run of the unchanged code."""
     return Probe(probe.authority)
 
 
@@ -58,10 +60,10 @@ def test_an_id_that_is_a_hash_of_labels(fresh: Probe, monkeypatch: pytest.Monkey
 
 
 def test_an_id_that_is_a_keyed_digest_of_labels(fresh: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It looks random, and yet is new when a label is: two jobs of one party tell it."""
+    """The id looks random, and yet it is new if a label is: two jobs of one party reveal the change."""
 
     def digest(snapshot: Snapshot) -> str:
-        key = str(snapshot.directory.parent)  # another one in every run
+        key = str(snapshot.directory.parent)  # different in every run
         return hashlib.sha256(f"{key} {snapshot.row.content_sha256}".encode()).hexdigest()[:32]
 
     monkeypatch.setattr(Snapshot, "id", property(digest))
@@ -154,7 +156,7 @@ def test_progress_that_counts_positives(fresh: Probe, monkeypatch: pytest.Monkey
 
 
 def test_a_loss_in_the_progress_of_a_job_that_a_budget_pays_for(fresh: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without one the table lets the coordinator have it; with one it is a figure made from labels."""
+    """Without a budget the table lets the coordinator read the loss; with one it is a figure made from labels."""
     read_private = trainer.read_private
 
     def read(source: Any, job: Any, randomness: Any, report: Any) -> Any:
@@ -168,7 +170,7 @@ def test_a_loss_in_the_progress_of_a_job_that_a_budget_pays_for(fresh: Probe, mo
 
 
 def test_a_message_sent_once_more_when_a_label_is_1(fresh: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever receives it refuses it, after it was seen."""
+    """The receiver refuses the message after having seen it."""
     prepare, run_party, ones = training.prepare, ready.run_party, []
 
     def prepared(rows: Any, *rest: Any, **how: Any) -> Any:
@@ -200,7 +202,7 @@ def test_a_vector_of_ciphertexts_whose_length_depends_on_a_label(fresh: Probe, m
 
 def test_what_is_released_without_a_charge(fresh: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
     async def uncharged(*_: Any) -> None:
-        """Nor is there a receipt."""
+        """Write neither a charge nor a receipt."""
 
     monkeypatch.setattr(data_party.Taylor, "charge", uncharged)
     monkeypatch.setattr(key_node, "keep_proof", uncharged)
@@ -209,7 +211,7 @@ def test_what_is_released_without_a_charge(fresh: Probe, monkeypatch: pytest.Mon
 
 
 def test_figures_on_labels_that_a_budget_protects(fresh: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A vertical training without label DP may tell them, one with it may not."""
+    """A vertical training without label DP may reveal the figures; one with label DP may not."""
 
     def all_shown(report: TaylorReport) -> dict[str, Any]:
         return {"evaluation.log_loss": report.evaluation.log_loss} if report.evaluation else {}

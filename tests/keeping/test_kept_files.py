@@ -1,4 +1,4 @@
-"""Whose a file is, wherever its writing ends: of the session that has written it."""
+"""A file belongs to the session that has written it, wherever the writing ends."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Killed(BaseException):
 
 @pytest.fixture
 def bank(tmp_path: Path) -> Iterator[Bank]:
-    """Whose operator has every job write to one place; a job A has."""
+    """The operator has every job write to one place; job A has done so."""
     bank_and_shops(tmp_path, rows=4)
     made = Bank(tmp_path, f"output_dir={tmp_path / 'runs'}")
     for session in ("A", "B"):
@@ -38,7 +38,7 @@ def bank(tmp_path: Path) -> Iterator[Bank]:
 def killed_at(
     bank: Bank, monkeypatch: pytest.MonkeyPatch, place: str, content: bytes, name: str = "model.json"
 ) -> Path:
-    """B, before or after what it writes takes the place of what A wrote."""
+    """Kill B before or after its file takes the place of A's."""
     replace = os.replace
 
     def kill(source: Any, target: Any) -> None:
@@ -48,7 +48,7 @@ def killed_at(
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "replace", kill)
-        patch.setattr(os, "unlink", lambda _: None)  # of what lies beside it
+        patch.setattr(os, "unlink", lambda _: None)  # of neighbouring files
         patch.setattr(kept_files, "_settle", lambda *_: None)
         with pytest.raises(Killed):
             bank.party.write("B", name, content)

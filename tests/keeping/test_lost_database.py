@@ -76,7 +76,7 @@ def without_tables(database: Path) -> None:
 
 
 def without_rows(database: Path) -> None:
-    """Restored from before the first start, or made by another command since."""
+    """Replace the database by one from before the first start, or made by another command since."""
     remove(database)
     elsewhere = database.parent.parent / "elsewhere"
     Store(elsewhere / "party.sqlite").close()
@@ -84,7 +84,7 @@ def without_rows(database: Path) -> None:
 
 
 def made_since(database: Path) -> None:
-    """As another command has made it where there was none any more."""
+    """Make the database again, as another command does after a loss."""
     only_keys(database)
     Store(database).close()
 
@@ -109,7 +109,7 @@ def empty_of_version(version: int, database: Path) -> None:
 
 
 def older(database: Path) -> None:
-    """Of the same party, from before its newest snapshot."""
+    """Restore the same party's database from before its newest snapshot."""
     with contextlib.closing(sqlite3.connect(database, isolation_level=None)) as made:
         for table in ("answers", "ledger", "sessions", "snapshots"):
             made.execute(f"DELETE FROM {table}")
@@ -223,7 +223,7 @@ async def copied_while_up(world: World, copies: dict[str, Callable[[str], bool]]
 
 
 def test_a_backup_of_a_running_party_needs_the_write_ahead_log(tmp_path: Path) -> None:
-    """docs/guides/keys_and_backup.md: copy the database and its -wal, or let SQLite copy it; copy the rest too."""
+    """docs/guides/backup.md: copy the database and its -wal, or let SQLite copy it; copy the rest too."""
     world = clinic_in(tmp_path / "up")
     whole, part = {"party.sqlite", "party.sqlite-wal"}, {"party.sqlite"}
     with quick_connections(world.root / "ca"):

@@ -132,7 +132,7 @@ def test_a_secret_of_another_length_is_not_used(tmp_path: Path, length: int) -> 
 
 
 def test_a_file_that_is_not_locked_is_not_taken_for_one_that_is(tmp_path: Path) -> None:
-    """Whoever can write to the disk could else put a key of his own in the place of a locked one."""
+    """Otherwise an attacker who can write to the disk could put another key in the place of a locked one."""
     vault = open_vault(tmp_path, PASSPHRASE)
     PLAIN.signing_key(tmp_path / MODEL_KEY)
     for read in (lambda: vault.read(kept(PLAIN, tmp_path)), lambda: vault.signing_key(tmp_path / MODEL_KEY)):
@@ -244,7 +244,7 @@ def test_what_was_kept_before_there_was_a_passphrase_is_locked_by_the_command(ba
 def test_a_passphrase_is_changed_and_everything_opens_with_the_new_one(bank: Path) -> None:
     state = bank.parent / "state/bank"
     path = kept(open_vault(state, PASSPHRASE), state)
-    assert "are under the passphrase of others" in lock(bank, "others", old="words")
+    assert "are encrypted with the passphrase of others" in lock(bank, "others", old="words")
     assert open_vault(state, OTHER).read(path) == SECRET
     with pytest.raises(ConfigError, match="does not open with this passphrase"):
         open_vault(state, PASSPHRASE)

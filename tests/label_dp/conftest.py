@@ -1,4 +1,4 @@
-"""A label-dp job of two parties: on disk for real processes, and as what its parties would have told and written."""
+"""A label-dp job of two parties: on disk for real processes, and as the reports and files that they would have made."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class MadeUp:
         )
 
     def report(self) -> LabelDPReport:
-        """What the active party reports."""
+        """Return the active party's report."""
         job, (features, labels) = self.job().parameters, rows_and_labels()
         fitted = fit(settings_on(LabelGrid(*LABEL_RANGE), job, 0), labels, random.Random(1).randrange)
         noisy = fitted.mechanism.randomise(labels, random.Random(2).randrange)
@@ -105,7 +105,7 @@ class MadeUp:
         return report
 
     def written(self, *, here: bool = True) -> Written:
-        """As after `run`, or as after `submit`."""
+        """Write the report as after `run`, or as after `submit`."""
         session = JobSession(self.job(), {}, None, id=SESSION)  # type: ignore[arg-type]
         session.state = "DONE"
         session.seconds = {"launch": 1.0, "set_up": 0.5, "job": 2.5}

@@ -28,7 +28,7 @@ def estimates(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 def paid_for(project: World) -> list[set[str]]:
-    """What each system says of each entry of the ledger, where it says anything."""
+    """Return what each system reports about each entry of the ledger, without empty reports."""
     with project.store("meter") as store:
         labels = {stored.position: stored for stored in store.reader().label_releases()}
         entries = store.reader().ledger()
@@ -42,7 +42,7 @@ def with_persons(path: Path, rows_each: int) -> None:
 
 
 def test_a_job_of_which_too_few_rows_count_estimates_no_prior(project: World, estimates: list[Any]) -> None:
-    """However often it is tried, and by whatever name."""
+    """This holds for any number of tries, and under any name."""
     with_persons(project.path("labels.csv"), 2)
     project.edit("meter.toml", 'label = "spend"\n', 'label = "spend"\nperson = "person"\nmax_rows_per_person = 1\n')
     project.edit("meter.toml", "min_rows = 500", "min_rows = 1501")

@@ -93,7 +93,7 @@ def test_every_epsilon_fits_or_is_refused_by_what_helps(mechanism: str) -> None:
         assert fitted.epsilon_prior + loss <= epsilon
         assert delta <= settings.delta
         expected, _ = expected_mechanism(GRID, job(mechanism, epsilon), 0)
-        assert expected.grid == fitted.mechanism.grid  # what the pre-flight told
+        assert expected.grid == fitted.mechanism.grid  # the grid that the pre-flight reported
     most = 50.0 if mechanism == "gaussian" else 30.0
     least = 1e-4 if mechanism in ("laplace", "staircase", "gaussian") else 1e-3
     assert fitted_at == [epsilon for epsilon in EPSILONS if least <= epsilon <= most]
@@ -119,7 +119,7 @@ WALKED = [0.01, 0.1, 1.0, 4.0, 4.5, 8.0, 16.0, 30.0, 40.0, 50.0, 75.0, 100.0]
 def test_accepted_settings_make_a_mechanism_and_others_are_refused_in_a_line(
     mechanism: str, ends: tuple[float, float], cells: int | None
 ) -> None:
-    """Whatever the epsilon, delta, range and grid: and where a hint names a number, that number helps."""
+    """This holds for any epsilon, delta, range and grid. If a hint names a number, that number helps."""
     width, made = ends[1] - ends[0], 0
     labels = np.clip(ends[0] + width * np.linspace(0, 1, 40), *ends)
     options = {name: value for name, value in NEEDED.get(mechanism, {}).items() if name != "debias"}

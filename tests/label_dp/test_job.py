@@ -155,7 +155,7 @@ def test_a_server_whose_labels_have_no_range(lo, hi):
 
 
 def test_the_job_of_the_documentation_is_one():
-    text = (Path(__file__).parents[2] / "docs/explanation/label_dp.md").read_text()
+    text = (Path(__file__).parents[2] / "docs/guides/release_labels.md").read_text()
     (block,) = re.findall(r"```toml\n(.*?)```", text, re.S)
     shown = tomllib.loads(block)
     assert job(shown["label_dp"], shown["privacy"], split=shown["split"]).parameters.label_dp.options["max_depth"] == 5

@@ -139,4 +139,4 @@ def test_the_rows_of_a_person_share_what_the_job_asks_for(project):
     assert report["rows"]["withheld"] == N_ROWS // 3
     assert report["privacy"]["epsilon"] == report["privacy"]["spent_epsilon"] == pytest.approx(4.0)
     assert report["privacy"]["epsilon_of_row"] == pytest.approx(2.0)
-    assert "(33.3 %) got no label" in project.path("out/report.html").read_text()
+    assert "(33.3%) got no label" in project.path("out/report.html").read_text()

@@ -1,4 +1,4 @@
-"""Processes that release until they are killed, or race for the last unit: told what to do on standard input.
+"""Processes that release until they are killed, or race for the last unit: orders come on standard input.
 
 python -m tests.measurement.children releasing DIRECTORY     a line: fork a child that releases; prints its pid
 python -m tests.measurement.children racing THREADS          a line "DIRECTORY TIME PREFIX": all threads release at
@@ -59,7 +59,7 @@ def release_until_killed(directory: Path, dataset: LabelDataset) -> None:
 
 
 def new_names(house: House) -> Iterator[str]:
-    """Begin with the last one that may have been answered: the consumer that lost it asks again."""
+    """Yield names, first the last one that may have been answered: the active party that lost the answer asks again."""
     return map(str, count(max(0, len(house.entries) - 1)))
 
 
@@ -75,12 +75,12 @@ def racing(n_threads: int) -> None:
             house = House(Path(directory), {"visits": dataset}, LAST_UNIT)
             names = [prefix if prefix == "same" else f"{prefix}-{i}" for i in range(n_threads)]
             got = list(threads.map(lambda name, h=house, at=float(start): race(h, name, at), names))
-            house.close()  # before anybody is told: who hears it removes the files
+            house.close()  # before the test reads the line: it removes the files
             print(*got, flush=True)
 
 
 def race(house: House, name: str, start: float) -> str:
-    """What the racer got: a release in hexadecimal, or nothing as the budget was gone."""
+    """Return the racer's release in hexadecimal, or nothing if the budget was spent."""
 
     class WaitingDesk(AggregateDesk):
         """Everybody was admitted; now all want to charge at once."""

@@ -15,7 +15,7 @@ from tests.work.tasks import die_once
 
 @dataclass(frozen=True)
 class MortalFile(ParquetFile):
-    """Whose reader dies when some of its rows are in a file, and more are to come."""
+    """A file whose reader dies when some of its rows are in a file, and more are to come."""
 
     marker: Path = Path()
 

@@ -83,7 +83,7 @@ class World:
         return await tls.open_channel(make_identity(self._authority, name), "labels", self.address, limits)
 
     async def status_of(self, *requests: bytes) -> tuple[grpc.StatusCode, BlindfitError]:
-        """What a client of another make is told, who writes these bytes into one Aggregate call."""
+        """Return the answer to a foreign client that writes these bytes into one Aggregate call."""
         async with await self.channel() as channel:
             call = channel.stream_stream(AGGREGATE)()
             with contextlib.suppress(grpc.aio.AioRpcError, asyncio.InvalidStateError):

@@ -80,7 +80,7 @@ async def test_a_failure_of_one_server_does_not_wait_for_another_that_is_silent(
 async def test_who_cancels_does_not_wait_for_a_server_that_is_silent_and_nothing_goes_on(
     house: House, authority: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
-    """As the deadline of a session does, and an operator."""
+    """A session's deadline and an operator cancel in the same way."""
     ended: list[str] = []
 
     async def note_end(asked: Awaitable[object]) -> None:

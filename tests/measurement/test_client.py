@@ -92,7 +92,7 @@ async def test_describe_aggregate_budget(open_house: OpenHouse, authority: Path)
     "changes", [{"unit": ""}, {"unit": "household"}, {"receipt_key": b""}, {"receipt_key": bytes(31)}]
 )
 def test_a_description_without_which_nothing_is_asked(changes: dict[str, Any]) -> None:
-    """Of receipts that no key checks, nothing would prove what was charged."""
+    """Receipts that no key checks would prove no charge."""
     described = pb.DatasetDescription(**{"unit": "person", "receipt_key": bytes(32), **changes})
     with pytest.raises(MalformedMessage, match="labels sent a malformed message: unit or receipt_key: is not what it"):
         check_description(described, server="labels")
@@ -128,7 +128,7 @@ async def test_two_at_once_ask_the_same(open_house: OpenHouse, authority: Path) 
     assert len(house.entries) == 1
 
 
-# --- what is refused, and how it is told ----------------------------------------------------------------
+# --- refusals, and their messages ------------------------------------------------------------------------
 
 
 async def refusal(world: World, rows: ConsumerRows, request: AggregateOpen, consumer: str = "shop") -> BlindfitError:
@@ -236,7 +236,7 @@ async def test_a_batch_larger_than_a_message(house: House, authority: Path, monk
 async def test_a_refusal_in_the_middle_of_the_rows_is_told(
     house: House, authority: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While the consumer is still writing: gRPC reports the failed write before it reports why."""
+    """The active party is still writing: gRPC reports the failed write before it reports why."""
     monkeypatch.setattr(walr_request, "BATCH_ROWS", 1)
     ids = tuple(f"row-{i}" for i in range(2000))
     rows = ConsumerRows(ids, np.zeros((2000, 100), np.int32))
@@ -452,7 +452,7 @@ async def test_a_consumer_that_stalls_is_let_go(house: House, authority: Path, m
         await world.ask()
 
 
-# --- a consumer that hangs up -------------------------------------------------------------------------
+# --- an active party that hangs up ------------------------------------------------------------------------
 
 
 async def test_files_close_after_the_work_that_uses_them(house: House) -> None:

@@ -88,7 +88,7 @@ def read(directory: Path, kind: str, file: str = "parquet", **changes: Any) -> S
 
 
 def build(source: Source, directory: Path, workers: OpenWorkers) -> tuple[Written, dict[str, bytes]]:
-    """What is said of it, and all its files."""
+    """Build the index, and return its description and all its files."""
     index = directory / secrets.token_hex(4)
     index.mkdir(mode=0o700)
     written = write_index(source, index, open_workers=workers)
@@ -98,7 +98,7 @@ def build(source: Source, directory: Path, workers: OpenWorkers) -> tuple[Writte
 
 
 def alone(source: Source, directory: Path) -> tuple[Written, dict[str, bytes]]:
-    """As one process builds it, which holds all records."""
+    """Build the index in one process, which holds all records."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(label_index_build, "HELD_RECORDS", ROWS + 1)
         return build(source, directory, in_this_process)
@@ -119,7 +119,7 @@ def test_what_cannot_be_read_in_parts_is_read_here_and_sorted_there(tmp_path: Pa
 
 
 def test_many_workers_and_few_ranges_with_rows_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All ids share their first 64 bits, so all are in one range, in whatever order their parts were read."""
+    """All ids share their first 64 bits, so all are in one range, for any order in which their parts were read."""
     ids = KEYS.keys.copy()
     ids[:2] = 0
     monkeypatch.setattr(IndexKeys, "random", lambda: IndexKeys(HashKeys(ids), KEYS))
@@ -289,7 +289,7 @@ def test_where_there_is_no_cluster_a_party_is_one_process(tmp_path: Path) -> Non
 
 
 def maps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What workers were asked for."""
+    """Return the names of the functions that workers ran."""
     asked: list[str] = []
     through = JoblibWorkers.map
 

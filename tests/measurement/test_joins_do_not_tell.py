@@ -1,5 +1,6 @@
-"""What an upload of ids makes the server do is the same whoever is in its table: until it is charged, an upload costs
-nothing, and can be repeated for ever while a clock runs."""
+"""An upload of ids makes the server do the same work for any persons in its table.
+
+Until it is charged, an upload costs nothing, and can be repeated for ever while a clock runs."""
 
 from __future__ import annotations
 
@@ -43,7 +44,7 @@ def _small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def upload_of(rows: ConsumerRows, house: House) -> Trace:
-    """Of an upload whose hash is wrong, in these batches of rows."""
+    """Trace an upload whose hash is wrong, in these batches of rows."""
     names = [rows.ids[i] for batch in BATCHES for i in batch]
     request = house.request(one_hot(rows.ids), content_sha256=bytes(32), n_rows=len(names), n_columns=N)
     messages = [walr.WeightRows(tuple(rows.ids[i] for i in batch), rows.weights[list(batch)]) for batch in BATCHES]
@@ -52,7 +53,7 @@ def upload_of(rows: ConsumerRows, house: House) -> Trace:
 
 
 class Script:
-    """A consumer that says just these messages, and what it is told."""
+    """An active party that sends exactly these messages, and the answers that it receives."""
 
     def __init__(self, *messages: object) -> None:
         self._messages, self.told = iter(messages), list[object]()

@@ -40,7 +40,7 @@ def source(directory: Path, columns):
 
 @pytest.fixture(params=["random", "colliding"])
 def _keys(request, monkeypatch):
-    """Under `colliding` keys all ids share their first 64 bits, which chance alone would show once in a lifetime."""
+    """Under `colliding` keys all ids share their first 64 bits, which by chance would happen once in a lifetime."""
     if request.param == "colliding":
         ids = HashKeys.random().keys.copy()
         ids[:2] = 0
@@ -181,7 +181,7 @@ def test_an_id_twice_in_a_request(tmp_path):
 
 
 def test_under_zero_a_second_use_looks_like_a_stranger(tmp_path):
-    """An error would tell that the table has the id; and yet no row may count twice."""
+    """An error would reveal that the table has the id, and yet no row may count twice."""
     with build(tmp_path, ["a"], [1]) as index, index.new_request(None, "zero") as request:
         assert request.join(["a", "s"]).labels.tolist() == [1, 0]
         again = request.join(["a", "s"])
@@ -333,7 +333,7 @@ for directory in map(Path, sys.argv[1:]):
 
 
 def peaks_kib(*tables: Path) -> list[int]:
-    """Of one process: what it had at most, after each table."""
+    """Return the peak memory of one process after each table."""
     command = [sys.executable, "-c", MEASURED, *tables]
     measured = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, check=True)
     return [int(peak) for peak in measured.stdout.split()]
@@ -349,8 +349,10 @@ def write_table(directory: Path, n_rows: int) -> Path:
 
 
 def test_memory_does_not_grow_with_the_table(tmp_path):
-    """400,000 more rows are 13 MB more on disk and 27 MB of ids as Python holds them; the larger index reaches the
-    8 MiB that may be mapped at a time, the smaller does not, and what readers hold moves by a few MiB."""
+    """The larger index may only add what readers hold, a few MiB.
+
+    400,000 more rows are 13 MB more on disk, and 27 MB as Python's ids. The larger index reaches the 8 MiB that may be
+    mapped at a time; the smaller does not."""
     tables = write_table(tmp_path / "small", 100_000), write_table(tmp_path / "large", 500_000)
     (small,), (large,) = map(peaks_kib, tables)
     assert large - small < 18 * 1024

@@ -66,7 +66,7 @@ def test_rows_of_a_person_beyond_m_never_count(
 def test_the_first_rows_in_the_consumers_order_count(
     open_house: OpenHouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Which rows count is a matter of ids and persons: a label must not decide it."""
+    """Only ids and persons decide which rows count: a label must not decide it."""
     without_noise(monkeypatch)
     for label in (0, 1):
         labels = {name: (i % 2) ^ label for i, name in enumerate(NAMES)}
@@ -158,8 +158,10 @@ DELTA = gaussian_delta(1.0, EPSILON)  # for a noise as wide as the sensitivity, 
 
 
 def released(tmp_path: Path, label: int, persons: bool = False, releases: int = 10) -> np.ndarray:
-    """Sums in units of the sensitivity. Cell j belongs to row j alone (and with `persons`, to a second row of the same
-    person), so the cells are as many independent releases of one label, or one person. Every row is too long."""
+    """Return sums in units of the sensitivity.
+
+    Only row j (and with `persons`, a second row of the same person) adds to cell j. So the cells are as many
+    independent releases of one label, or of one person. Every row is too long."""
     names = [f"row-{i}" for i in range(CELLS * (2 if persons else 1))]
     owners = [f"person-{i % CELLS}" for i in range(len(names))] if persons else None
     directory = tmp_path / f"{label}-{persons}"

@@ -1,4 +1,4 @@
-"""A request that is wrong in public is refused for that before any row is sent, whatever the rows are."""
+"""A request that is wrong in public is refused for that before any row is sent, for any rows."""
 
 from __future__ import annotations
 

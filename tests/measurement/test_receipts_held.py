@@ -1,4 +1,4 @@
-"""What a consumer keeps of a server's receipts: those that the server signed, and of these the one that proves most."""
+"""An active party keeps only receipts that the server signed, and of these the one that proves most."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_the_receipt_that_proves_most_is_held(open_house: OpenHouse, consumer: S
 def test_a_receipt_that_the_server_did_not_sign_is_not_held(
     open_house: OpenHouse, consumer: Store, tmp_path: Path
 ) -> None:
-    """Held, it would be shown at the next request and refused there: the consumer could ask no more."""
+    """If it were held, the active party would show it in the next request, be refused, and could ask no more."""
     house = open_house(budget=WIDE)
     good, signature = receipt_of(house.ask())
     later = replace(Receipt.from_statement(good), position=7).statement()

@@ -1,4 +1,4 @@
-"""What a measurement server says yes and no to, and that a release is charged once and answered alike for ever."""
+"""A measurement server accepts and refuses requests, charges a release once, and always gives it the same answer."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ CONFLICTS: dict[str, Any] = {
 
 @pytest.mark.parametrize("field", CONFLICTS)
 def test_a_known_id_with_other_content_is_a_conflict(open_house: OpenHouse, tmp_path: Path, field: str) -> None:
-    """Not only other rows: the answer of one dataset must never be given for another."""
+    """This is not only about other rows: the answer of one dataset must never be given for another."""
     labels = dict.fromkeys(NAMES, 1)
     datasets = {name: make_dataset(tmp_path, labels, name=name) for name in ("visits", "clicks")}
     house = open_house(datasets=datasets, budget=WIDE)
@@ -282,7 +282,7 @@ def test_a_request_needs_an_approved_job(open_house: OpenHouse) -> None:
 
 
 def test_one_approved_job_is_one_answer(open_house: OpenHouse) -> None:
-    """Else a consumer would spend the whole budget on one yes."""
+    """Otherwise an active party would spend the whole budget on one approval."""
     house = open_house(policy=ASK, budget=WIDE, approved_job=lambda *_: ApprovedJob("visits", 1.0, 1e-6))
     house.ask(session="monday")
     assert refused(house, PolicyRefused, session="monday", release="another").field == "session"
@@ -304,7 +304,9 @@ def test_releases_of_another_unit_do_not_share_a_budget(open_house: OpenHouse, t
 def test_a_consumer_of_many_different_epsilons_shuts_nobody_out(
     open_house: OpenHouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A receipt tells of every charge, a consumer chooses them, and the receipt goes into every later request."""
+    """A receipt lists every charge, an active party chooses the charges, and each later request contains
+    the receipt.
+    """
     monkeypatch.setattr(charges, "MOST_DIFFERENT", 4)
     house = open_house(budget=WIDE)
     answers = [house.ask(epsilon=0.01 + i / 1e6, release=str(i)) for i in range(40)]

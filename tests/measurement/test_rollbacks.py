@@ -53,7 +53,7 @@ def acknowledge(house: House) -> int:
 
 
 def two_populations(directory: Path) -> dict[str, LabelDataset]:
-    """Return one dataset and one consumer of each."""
+    """Return one dataset and one active party for each population."""
     labels = dict.fromkeys(NAMES, 1)
     return {
         "visits": make_dataset(directory, labels, active_parties=["shop"]),
@@ -77,7 +77,7 @@ LOST_AND_SHOWN = [(lost, shown) for lost in range(1, 5) for shown in range(lost)
 
 
 def random_rollback(house: House, seed: int, lost: int, shown: int) -> None:
-    """A backup, so many releases, the backup restored; then a client shows one of the lost receipts."""
+    """Back up, make this many releases, restore the backup; then a client shows one of the lost receipts."""
     rng = random.Random(seed)
     backup, kept = back_up(house), len(house.entries)
     receipts: list[NoisySum] = []
@@ -172,7 +172,7 @@ def test_what_the_newest_receipt_recovered_no_earlier_one_notices_again(open_hou
 
 
 def test_a_receipt_of_another_population_is_noticed_though(open_house: OpenHouse, tmp_path: Path) -> None:
-    """The newest receipt has its entry as a landmark, and recovers charges of its own population alone."""
+    """The newest receipt has the other's entry as a landmark, and recovers only charges of its own population."""
     house = open_house(datasets=two_populations(tmp_path), budget=WIDE)
     backup = back_up(house)
     patients = {"dataset": "patients", "consumer": "bank"}

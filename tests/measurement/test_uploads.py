@@ -103,7 +103,7 @@ def test_what_is_refused_before_any_row_does_not_count(house: House) -> None:
 
 
 def test_it_is_on_the_disk_before_an_id_is_looked_up(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So a server that is killed in the middle has counted it."""
+    """A server that is killed in the middle has counted it."""
     join, seen = JoinState.join, []
 
     def look(state: JoinState, ids: list[str]) -> Any:
@@ -266,7 +266,7 @@ def test_labels_that_are_asked_for_again_have_the_same_limits(open_house: OpenHo
     assert failed(counter.house) == 2
 
 
-# --- what the coordinator and the operator are told ---------------------------------------------------
+# --- messages for the coordinator and the operator ---------------------------------------------------------
 
 
 @pytest.mark.parametrize("public", [True, False])

@@ -1,4 +1,4 @@
-"""What others see of a run, beside the messages of its protocol."""
+"""Mutants of what others see of a run, in addition to the messages of its protocol."""
 
 from __future__ import annotations
 

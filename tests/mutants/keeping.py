@@ -1,4 +1,4 @@
-"""What is kept on a party's disk: locked, its owner's alone, and gone when it is purged."""
+"""Files on a party's disk are locked, readable only by their owner, and gone when they are purged."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ MUTANTS = (
         "in reader.files_of(session) if path or begun]",
         (f"{KEPT}::test_what_a_running_session_is_about_to_replace_is_not_purged",),
     ),
-    # --- a job that is told to stop
+    # --- a job that is stopped
     Mutant(
         "terminated-by-what-a-callback-may-drop",
         (17,),

@@ -2,8 +2,8 @@
 
     python -m tests.mutants.run [--only NAME ...] [--jobs 2] [--timeout 60] [--fresh] [--list]
 
-First the tests themselves run on an unchanged copy: they must pass, or what they say of mutants means nothing. Results
-are kept in .mutants/, so a run that was interrupted goes on where it stopped; another tree starts anew. It fails when
+First the tests themselves run on an unchanged copy: they must pass, or their results for mutants mean nothing. Results
+are kept in .mutants/, so a run that was interrupted goes on where it stopped; another tree starts again. It fails when
 a mutant survives that is not marked as known, and when a known one is noticed: then the mark can go.
 """
 
@@ -162,7 +162,9 @@ class Copies:
 
 
 def _rewrite(path: Path, text: str) -> None:
-    """Bytecode goes by time in seconds and size, and a mutant may have both of the original."""
+    """Write the text and remove cached bytecode, which Python compares by time in seconds and size: a mutant may have
+    both.
+    """
     path.write_text(text, "utf-8")
     for cached in path.parent.glob(f"__pycache__/{path.stem}.*.pyc"):
         cached.unlink()
@@ -237,9 +239,9 @@ def controls_of(mutants: Sequence[Mutant]) -> list[Trial]:
 class Run:
     """
     Args:
-        files: of the project at `root`, as git lists them.
-        without: the folder whose changes leave earlier results as they are.
-        say: prints a line.
+        files: files of the project at `root`, as git lists them.
+        without: folder whose changes leave earlier results as they are.
+        say: function that prints a line.
     """
 
     def __init__(
@@ -260,7 +262,7 @@ class Run:
         self._copies: Copies
 
     def verdicts(self, mutants: Sequence[Mutant]) -> bool:
-        """Whether everything is as the catalogue says."""
+        """Return True if everything is as the catalogue states."""
         started = time.monotonic()
         controls = self.results(controls_of(mutants))
         failed = [control for control in controls if control.outcome != "survived"]
@@ -274,7 +276,7 @@ class Run:
         return self._summary(mutants, results, time.monotonic() - started)
 
     def _not_just_slow(self, mutant: Mutant, result: Result, took: Mapping[str, float]) -> Result:
-        """Return a deadline that passes tells nothing where it is short for the tests themselves."""
+        """Return the result, but an error if a deadline has passed that is short for the tests themselves."""
         alone_s = sum(took[str(file)] for file in mutant.test_files)
         if result.outcome != "timed out" or 2 * alone_s < self._timeout_s:
             return result

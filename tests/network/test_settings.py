@@ -1,4 +1,4 @@
-"""How a job file and a command line write a network, and what is refused."""
+"""A job file and a command line describe a network, and wrong descriptions are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may be sent was re-randomised, and says nothing on the side; what was received is checked before it is used."""
+"""Sent ciphertexts were re-randomised and have no side channel; received ones are checked before use."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ class Ones:
 @each_case("ones", [{0}, {2}, {0, 1, 2}])
 @each_case("numbers", [[4, -5, 6], [0, 0, 0]])
 def test_one_mod_n_is_not_sent(insecure_test_key: PrivateKey, ones: set[int], numbers: list[int]) -> None:
-    """Such a ciphertext is 1 + m n: who sees it reads m off."""
+    """This ciphertext is 1 + m n: anyone who sees it can read m."""
     n = insecure_test_key.public_key.n
     bare = encrypt(Fixed.from_integers(numbers), Ones(insecure_test_key, ones))
     for i in ones:
@@ -193,7 +193,7 @@ def test_two_runs_at_2048_bits_share_no_ciphertext(real_key: PrivateKey) -> None
 @LAW
 @given(bits=st.lists(st.integers(0, 500), min_size=3, max_size=3), frac_bits=st.integers(0, 30))
 def test_the_size_says_nothing_of_the_numbers(insecure_test_key: PrivateKey, bits: list[int], frac_bits: int) -> None:
-    """One width for every ciphertext, no exponent beside it: the length depends on how many there are alone."""
+    """All ciphertexts have one width and no exponent, so the length depends only on their number."""
     width = insecure_test_key.public_key.ciphertext_bytes
     numbers = Fixed.from_integers([(-1) ** i * (2**b - 1) for i, b in enumerate(bits)], frac_bits)
     sent = encrypt(numbers, source(insecure_test_key)).ciphertext
@@ -307,7 +307,7 @@ def test_random_octets_are_valid_ciphertexts_or_refused(insecure_test_key: Priva
 
 
 def test_what_was_opened_is_not_sent_on(insecure_test_key: PrivateKey) -> None:
-    """Else a party would forward what it was sent unchanged, and both its neighbours could see that."""
+    """Otherwise a party would forward unchanged what it received, and both its neighbours could see that."""
     sent = encrypted([1, 2], insecure_test_key).ciphertext
     for message in (sent, ReceivedCiphertext(*sent.to_wire())):
         opened = message.open(insecure_test_key.public_key, length=2, culprit="passive")

@@ -37,7 +37,7 @@ def packed(
 
 @st.composite
 def slots_and_numbers(draw: st.DrawFn, *, headroom_bits: int = 0) -> tuple[int, list[int]]:
-    """Slots of some width, and numbers that fit, the largest too; in one ciphertext or in several."""
+    """Draw slots of some width, and numbers that fit, the largest too; in one ciphertext or in several."""
     slot_bits = draw(SLOT_BITS.filter(lambda bits: bits > 1 + headroom_bits))
     limit = 2 ** (slot_bits - 1 - headroom_bits) - 1
     numbers = st.integers(-limit, limit) | st.sampled_from([limit, -limit, 0])

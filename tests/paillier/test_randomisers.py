@@ -139,7 +139,7 @@ def test_who_does_not_trust_the_maker_gets_full_exponents(insecure_test_key: Pri
 
 
 def test_a_key_of_python_paillier_draws_for_its_owner() -> None:
-    """Its primes seldom allow an hs; the owner does not need one."""
+    """The primes of such a key seldom allow an hs; the owner does not need one."""
     _, theirs = phe.generate_paillier_keypair(n_length=512)
     for key in (private_key_from_phe(theirs), without_hs(private_key_from_phe(theirs))):
         integers = drawn(OwnKey(key), 20)

@@ -42,7 +42,7 @@ def values(unit: VectorUnit, rows: ifma.Rows) -> list[tuple[int, int]]:
 
 
 def extremes(n: int) -> list[int]:
-    """What carries farthest, and what does not at all."""
+    """Return the numbers that carry farthest, and those without a carry."""
     return [0, 1, 2, n - 1, n, n + 1, n * (n - 1), n * n - n - 1, n * n - 1, 1 << (n.bit_length() - 1)]
 
 
@@ -237,7 +237,7 @@ def test_the_products_are_counted(shape: tuple[int, int], insecure_test_key: Pri
 
 
 def without_unit(n: int) -> Kernel:
-    """As on a processor that has none."""
+    """Return a kernel as on a processor without a vector unit."""
     kernel = Kernel(n)
     kernel.__dict__["unit"] = None
     return kernel

@@ -73,7 +73,7 @@ def model_parts(draw: st.DrawFn, party: str = ACTIVE) -> VerticalModelPart:
 
 @st.composite
 def rows_for(draw: st.DrawFn, part: VerticalModelPart, most: int = 6) -> np.ndarray:
-    """Anything finite, values at the clip and half-way between two steps among them."""
+    """Draw finite rows, among them values at the clip and half-way between two steps."""
     known = dict(
         zip(part.standardiser.kept, zip(part.standardiser.mean, part.standardiser.std, strict=True), strict=True)
     )

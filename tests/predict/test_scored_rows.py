@@ -1,4 +1,4 @@
-"""How many models may score a person: whose scores are counted, for how long, and what raises the number."""
+"""A limit on how many models may score a person: whose scores count, for how long, and what raises the number."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def pair(tmp_path: Path, features: np.ndarray) -> Iterator[Pair]:
 
 
 def allow(pair: Pair, models: int) -> None:
-    """What the shop's operator writes into his file before he starts it again."""
+    """Raise the limit as the shop's operator does in the file before a restart."""
     pair.dataset = {**pair.dataset, "models_per_row": models}
     pair.parties["shop"].store.close()
     pair.parties["shop"] = pair._party("shop")
@@ -54,7 +54,7 @@ def test_rows_are_counted_each_alone(pair: Pair) -> None:
     pair.scores("two", OTHER_HALF)
     with pytest.raises(PolicyRefused, match="the limit of a row"):
         pair.scores("two", np.r_[OTHER_HALF, HALF[:1]])
-    pair.scores("two", OTHER_HALF[::-1])  # in whatever order alignment puts them
+    pair.scores("two", OTHER_HALF[::-1])  # in any order of the alignment
 
 
 def test_rows_that_are_left_out_do_not_move_the_count_to_others(pair: Pair) -> None:
@@ -65,7 +65,7 @@ def test_rows_that_are_left_out_do_not_move_the_count_to_others(pair: Pair) -> N
     path.write_text("\n".join([header, ",".join([name, "", *rest]), *others]) + "\n")
     pair.dataset = {"missing": "drop", "models_per_row": 1}
     allow(pair, 1)
-    pair.scores("one", np.array([0, 5]))  # of those that are left
+    pair.scores("one", np.array([0, 5]))  # of the remaining rows
     shop = pair.parties["shop"]
     snapshot = shop.snapshots.require_current("rows")
     (entry,) = shop.store.reader().disclosures(subject="scores")

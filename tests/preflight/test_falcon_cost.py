@@ -1,4 +1,4 @@
-"""What is counted beforehand is what a training does."""
+"""The costs counted before a training are those of the training."""
 
 from __future__ import annotations
 

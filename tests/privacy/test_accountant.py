@@ -57,7 +57,9 @@ def random_composition(rng: random.Random) -> list[ReleaseEvent]:
 
 
 def library_epsilon(events: list[ReleaseEvent], delta: float, *, pessimistic: bool) -> float:
-    """dp_accounting's bound, event by event on a coarse grid: above the truth or below it, as asked."""
+    """Compute dp_accounting's bound, event by event on a coarse grid: above the truth if pessimistic, otherwise below
+    it.
+    """
     makers = {"gaussian": pld.from_gaussian_mechanism, "laplace": pld.from_laplace_mechanism}
     parts = [
         makers[event.mechanism](

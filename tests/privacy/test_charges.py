@@ -1,4 +1,4 @@
-"""What a receipt says of all charges: bounded for any history, exact for a few, and never less than they were."""
+"""A receipt's sum of all charges is bounded for any history, exact for a few charges, and never too small."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_later_charges_cover_earlier_ones(one: list[ReleaseEvent], more: list[Re
 def test_what_was_recovered_covers_what_was_lost(
     history: list[ReleaseEvent], others: list[ReleaseEvent], kept: int
 ) -> None:
-    """Though others came between, and took the places of those that were counted."""
+    """This holds although other charges came between, and took the places of counted ones."""
     held = Charges.of(charged(history))
     recovered = [charge for charge, _ in paid(list(held.without(charged(history[:kept]), [])))]
     assert Charges.of([*charged(history[:kept]), *charged(others), *recovered]).covers(held)

@@ -93,7 +93,7 @@ def test_keyed_uniform_reads_on_in_one_stream() -> None:
 
 
 def test_values_past_the_last_multiple_are_thrown_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else small numbers would be likelier: 2^72 is 1 more than a multiple of 255, and of 5."""
+    """Otherwise small numbers would be likelier: 2^72 is 1 more than a multiple of 255, and of 5."""
 
     class Stream:
         def __init__(self, _start: bytes) -> None: ...

@@ -1,4 +1,4 @@
-"""What a finished command said."""
+"""Output of a finished command."""
 
 from __future__ import annotations
 

@@ -159,7 +159,7 @@ def test_scores_that_are_none(trained: World, content: str, said: str) -> None:
 
 
 def test_a_model_that_a_later_job_wrote_over(trained: World) -> None:
-    """Its file is there, and another model's."""
+    """The file is there, and has another model."""
     first = json.loads(trained.path("out/report.json").read_text())["session"]
     assert trained.blindfit("run", "job.toml", "--out", "out", "--set", "privacy.epsilon=0.5").returncode == 0
     done = trained.blindfit("evaluate", "evaluate.toml", "--session", first, "--out", "tried")

@@ -190,7 +190,7 @@ def test_a_signal_reaches_its_child_and_no_other(nursery: Nursery, tmp_path: Pat
 
 
 def test_a_signal_for_a_child_that_has_ended_is_sent_to_nobody(nursery: Nursery, tmp_path: Path) -> None:
-    """Its process's number may be another process's by now."""
+    """Another process may have the same number by now."""
     ended, other = start(nursery, "pass", tmp_path / "ended"), start(nursery, WAITS, tmp_path / "other")
     assert ended.wait(WITHIN_S) == 0
     ended.returncode = None  # as if the command did not know yet

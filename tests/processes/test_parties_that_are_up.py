@@ -87,7 +87,7 @@ def test_sigterm_waits_for_no_thread_and_leaves_no_process(project):
 
 
 def ends(pid: int) -> bool:
-    """It has been killed; a busy machine takes a moment to let it die."""
+    """Return True once the killed process has ended; a busy machine takes a moment."""
     for _ in range(600):
         if not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
             return True
@@ -102,7 +102,7 @@ def test_an_operator_approves_and_refuses(project):
     with project.submitting() as job:
         session, digest = wait_for_held(project)
         shown = project.blindfit("approve", "meter.toml", session)
-        assert error_line(shown) == "error: the digest is missing, without which nothing is approved"
+        assert error_line(shown) == "error: the digest is missing, and an approval needs it"
         assert f"blindfit approve meter.toml {session} {digest}" in shown.stdout
         other = project.blindfit("approve", "meter.toml", session, "0" * 32)
         assert error_line(other) == f"error: {'0' * 32} is not the digest of the job that waits here as {session}"

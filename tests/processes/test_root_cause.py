@@ -1,4 +1,4 @@
-"""Of a job that several parties ended, the party is named that ended it first, in whatever order they are heard."""
+"""If several parties ended a job, the party that ended it first is named, for any order in which they report."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ ECHO = PeerAborted(culprit="bank", code="PEER_ABORTED", step="MaskedRows")
     "ends", list(itertools.permutations([("bank", TOLD), ("shop-a", ECHO), ("shop-b", ECHO), ("notary", ECHO)]))
 )
 async def test_of_two_that_name_each_other_the_one_with_a_reason_is_named(ends: Ends, own: Identity) -> None:
-    """A call tells the bank the reason, and all others only that the bank ended, in the midst of what was told it."""
+    """A call gives the bank the reason; the others learn only that the bank ended in the midst of the call."""
     assert await named(ends, own) is TOLD
 
 
@@ -110,7 +110,7 @@ SILENT = PeerTimeout(peer="notary", step="Keys", timeout_s=60, found="silent", b
 BEHIND = PeerTimeout(peer="notary", step="Keys", timeout_s=60, found="silent", through=("bank",), by="shop-a")
 GAVE_UP = PeerAborted(
     culprit="bank", code="PEER_TIMEOUT", step="Keys", lost="notary"
-)  # what notary hears when it wakes
+)  # what the key node receives when it wakes
 
 
 @pytest.mark.parametrize(

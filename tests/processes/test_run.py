@@ -103,7 +103,7 @@ def test_a_missing_label_column_is_named(project):
 
 
 def test_what_a_party_has_to_say_of_its_labels_is_said_where_it_is_run(project):
-    """It is no refusal: who is in the middle of a job would learn of labels."""
+    """The message is not a refusal: a party in the middle of a job would learn about labels from one."""
     project.edit("meter.toml", 'label = "label"', 'label = "label"\npositive = "yes"')
     done = project.blindfit("run", "job.toml", "--out", "out")
     assert "meter: no row has the text 'yes', which stands for label 1: correct datasets." in done.stdout

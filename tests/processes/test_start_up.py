@@ -1,4 +1,6 @@
-"""What a command imports before it does anything: every job waits for it. Modules are counted, never seconds."""
+"""Modules that a command imports before it does anything: every job waits for them. The tests count
+them, not seconds.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ HEAVY = {
     *("numpy", "scipy", "sklearn", "pyarrow", "sqlalchemy", "joblib", "jinja2", "matplotlib", "dp_accounting"),
     *("llvmlite", "grpc", "asyncio", "cryptography", "nacl", "gmpy2", "structlog"),
 }
-"""What costs more than a few milliseconds."""
+"""Modules that cost more than a few milliseconds."""
 
 AT_THE_END = """
 import json, sys
@@ -50,7 +52,7 @@ main()
 
 
 def imported(directory: Path, *commands: list[str]) -> set[str]:
-    """By all of them, one after the other in one process."""
+    """Return the modules that these commands import, one after the other in one process."""
     script = AT_THE_END.format(commands=commands)
     done = subprocess.run([sys.executable, "-c", script], cwd=directory, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -97,4 +99,4 @@ def test_a_party_that_is_up_has_what_its_systems_need_and_no_more(project, name,
     assert modules & HEAVY <= {"asyncio", "numpy", "pyarrow", "grpc", "cryptography", "gmpy2", "structlog"}
     assert "pandas" not in modules  # which pyarrow would import
     assert not {m for m in modules if m.startswith("blindfit.coordinator.report")}
-    assert not {m for m in modules if m.startswith("blindfit.parties.taylor")}  # its policy allows walr alone
+    assert not {m for m in modules if m.startswith("blindfit.parties.taylor")}  # its policy allows only walr

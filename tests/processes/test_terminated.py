@@ -21,7 +21,7 @@ LONG_S = 20.0  # a signal that is heard ends it at once
 
 
 class TerminatedHere:
-    """As a callback of gRPC's: nobody hears of what it raises."""
+    """Raises a signal in a callback, as one of gRPC's, whose errors nobody receives."""
 
     def __del__(self) -> None:
         signal.raise_signal(signal.SIGTERM)
@@ -37,7 +37,7 @@ class Waits(JobSession):
 
 
 class TellsParties(JobSession):
-    """A second signal, while the parties are told."""
+    """Receives a second signal while it informs the parties."""
 
     told = False
 
@@ -55,10 +55,10 @@ S = TypeVar("S", bound=JobSession)
 
 
 def driven(kind: type[S]) -> S:
-    """Return a job of this session that was told to stop, without a party."""
+    """Return a job of this session that was stopped, without a party."""
     nobody: Any = None
     session = kind(read_job(JOB), {}, nobody)
-    with pytest.raises(Stopped, match=f"the parties were told to end {session.id}"):
+    with pytest.raises(Stopped, match=f"the parties received the order to end {session.id}"):
         drive(session.job, Launched({}, nobody), Console(file=io.StringIO()), "quiet", session)
     return session
 

@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 NOT_OURS = 'raise ImportError("not Blindfit\'s")\n'
-QUICKLY = {  # that processes of its own do as they are told is tested here, and not how fast they are
+QUICKLY = {  # the tests check that its processes follow orders, not how fast they are
     "KEY_BITS = (2048, 3072)": "KEY_BITS = (2048,)",
     "BATCH = 2048": "BATCH = 64",
     "ROUNDS = 32": "ROUNDS = 1",

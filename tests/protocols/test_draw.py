@@ -84,7 +84,7 @@ def test_different_keys_are_drawn_anew() -> None:
 
 
 def test_another_opening_than_was_committed_to_is_noticed() -> None:
-    """Who could open last and choose would choose who is held out."""
+    """A party that could open last and choose would choose the held-out rows."""
 
     def cheats(name: str, message: object) -> object:
         return Opening(b"x" * 32) if name == "shop" and isinstance(message, Opening) else message

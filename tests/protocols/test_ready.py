@@ -1,4 +1,4 @@
-"""What parties of a vertical training say before and after it, and what none of them may say."""
+"""Messages of a vertical training's parties before and after it, and messages that none of them may send."""
 
 from __future__ import annotations
 

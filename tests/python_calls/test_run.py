@@ -113,7 +113,7 @@ def test_a_watcher_hears_every_word_and_cancels(vertical: World) -> None:
         assert running.has_ended
         assert {event.party for event in heard} == {"bank", "post", "shop", "notary"}
         assert list(running.watch()) == heard
-        with pytest.raises(Stopped, match="the parties were told to end") as caught:
+        with pytest.raises(Stopped, match="the parties received the order to end") as caught:
             running.result()
         assert "taylor.resume" in caught.value.hint
     assert not _processes_of(vertical.root)

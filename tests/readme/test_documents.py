@@ -18,16 +18,16 @@ def snippets(name: str) -> list[str]:
 
 
 def test_the_example_of_label_mechanisms_runs() -> None:
-    example, *_ = snippets("explanation/label_dp.md")  # the others need a run
+    *_, example = snippets("guides/release_labels.md")  # the others need a run
     labels = np.random.default_rng(1).random(20_000)
     names: dict[str, Any] = {"labels": labels}
-    exec(compile(example, "label_dp.md", "exec"), names)
+    exec(compile(example, "release_labels.md", "exec"), names)
     assert names["unbiased"].mean() == pytest.approx(labels.mean(), abs=0.035)  # 6.7 standard errors: 2e-11
     assert names["fitted"].epsilon == pytest.approx(2.0)
 
 
 def test_the_example_of_dp_lr_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    example, *_ = snippets("explanation/dp_lr.md")
+    *_, example = snippets("guides/private_model.md")
     X, y = make_classification(1200, 5, random_state=1)
     names: dict[str, Any] = {
         "features": X[200:],
@@ -35,7 +35,7 @@ def test_the_example_of_dp_lr_runs(capsys: pytest.CaptureFixture[str]) -> None:
         "public_features": X[:200],
         "public_labels": y[:200],
     }
-    exec(compile(example, "dp_lr.md", "exec"), names)
+    exec(compile(example, "private_model.md", "exec"), names)
     assert "(1, 1e-05)-differential privacy" in capsys.readouterr().out
     assert names["model"].score(X[200:], y[200:]) > 0.7
 

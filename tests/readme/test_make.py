@@ -1,4 +1,4 @@
-"""What `make` says on a machine that lacks something, each time it is asked."""
+"""On a machine that lacks something, `make` prints what, each time it runs."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def stands_in(python: Path, does: str) -> Path:
 
 
 def made(folder: Path, setting: str) -> str:
-    """What `make demo` says in a folder of its own, where it fails and leaves nothing."""
+    """Run `make demo` in a separate folder, where it fails and leaves nothing; return its output."""
     for file in ("Makefile", "pyproject.toml"):
         shutil.copy(ROOT / file, folder)
     shutil.copytree(ROOT / "constraints", folder / "constraints", dirs_exist_ok=True)

@@ -52,7 +52,7 @@ def test_its_cells_run_from_the_top(notebook: Path, tmp_path: Path, monkeypatch:
 
 
 def test_two_tables_become_a_model_inside_a_running_loop(tmp_path: Path) -> None:
-    """As a stranger would write it: fifteen lines, as a coroutine."""
+    """A stranger would write it like this: fifteen lines, as a coroutine."""
     script = "\n".join("".join(cell["source"]) for cell in cells(ROOT / "docs/tutorials/two_tables.ipynb"))
     lines = [line for line in script.splitlines() if line.strip()]
     assert (
@@ -67,6 +67,16 @@ def test_two_tables_become_a_model_inside_a_running_loop(tmp_path: Path) -> None
     done = Terminal(tmp_path).run_cells("\n".join([*coroutine, *ends]))
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "study/score.py").exists()
+
+
+def test_the_six_lines_of_the_first_page_run(tmp_path: Path) -> None:
+    (lines,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
+    terminal = Terminal(tmp_path)
+    assert terminal.type("python examples/walr/prepare.py").returncode == 0
+    done = terminal.run_cells(lines)
+    assert done.returncode == 0, done.stderr
+    assert "lncoins" in done.stdout
+    assert "epsilon 0.5" in done.stdout or "(0.5, 1e-05)" in done.stdout
 
 
 def test_the_calls_of_the_page_run(tmp_path: Path) -> None:

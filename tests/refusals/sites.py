@@ -37,7 +37,7 @@ SCOPE = (
     "parties/settings.py",
     "algorithms/privacy/ledger.py",
 )
-"""What a job passes from its files to the first message that depends on a row."""
+"""Code that a job passes from its files to the first message that depends on a row."""
 
 REFUSALS = (
     errors.PolicyRefused,
@@ -105,7 +105,7 @@ def _text(call: ast.Call) -> str:
 
 @contextmanager
 def reached() -> Iterator[set[str]]:
-    """Yield the names of the places where errors are made meanwhile, in whatever thread."""
+    """Yield the names of the places where errors are made meanwhile, in any thread."""
     found: set[str] = set()
     made = errors.BlindfitError.__init__
 

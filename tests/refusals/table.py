@@ -16,7 +16,7 @@ USED_UP = "a limit was used up in between"
 #: These are no refusals of a job before the first message that depends on a row.
 LATER = "it comes after that message, so it is no refusal of a job that begins"
 FILES = "the reading of the job and party files refuses it first, which is one function for both commands"
-REMOTE = "only a party that is up refuses it: `check` asks that party (tests/refusals/test_parties_up.py)"
+REMOTE = "only a running party refuses it: `check` asks that party (tests/refusals/test_parties_up.py)"
 ELSEWHERE = "no job comes here: another command does, or a caller that calls the code wrongly"
 ROWS = "it is a fact of rows, refused when the snapshot is made, to its owner only (tests/refusals/test_rows.py)"
 
@@ -147,7 +147,7 @@ def reason_of(site: str) -> str:
 
 
 def counts() -> dict[str, int]:
-    """Return how many places there are of each reason, "" for those that both commands refuse."""
+    """Return the number of places for each reason; "" stands for refusals of both commands."""
     found = dict.fromkeys(("", *REASONS), 0)
     for site in sites().values():
         found[reason_of(site)] += 1

@@ -56,7 +56,7 @@ def falcon(root: Path) -> World:
 
 
 def wide_falcon(root: Path) -> World:
-    """Make parties with so many columns that their weights would tell much of each label."""
+    """Make parties with so many columns that their weights would reveal much about each label."""
     return loans(root, "falcon", 2 * ROWS, (3, 60, 2))
 
 
@@ -115,8 +115,8 @@ def part_of_model(scored_by: str | None = None, path: str = "") -> Change:
     """Make the model one party's part of a joint one, and note a prediction.
 
     Args:
-        scored_by: the session of the model of the prediction; empty: this one; None: there is no prediction.
-        path: of the scores, from the party's folder.
+        scored_by: session of the prediction's model; empty: this one; None: no prediction.
+        path: path of the scores, from the party's folder.
     """
 
     def change(world: World) -> None:
@@ -133,8 +133,8 @@ def begun(*, other: bool = False, is_read: bool = False) -> Change:
     """Make checkpoints of a training that was cut, at all parties.
 
     Args:
-        other: it had read another dataset of the bank.
-        is_read: it had read the datasets of the job.
+        other: True if it had read another dataset of the bank.
+        is_read: True if it had read the datasets of the job.
     """
 
     def change(world: World) -> None:
@@ -259,7 +259,7 @@ def archive_of_private_rows(*, labels: bool) -> Change:
     """Declare rows public that are those of the shop's people.
 
     Args:
-        labels: whether their labels are the same, too.
+        labels: True if their labels are the same, too.
     """
 
     def change(world: World) -> None:
@@ -381,7 +381,7 @@ def revealed_scores(world: World) -> None:
 
 
 def many_draws(world: World) -> None:
-    """Let as many draws of who is held out have been begun as the bank allows."""
+    """Let as many draws of held-out rows have begun as the bank allows."""
     world.publish("bank", "loans")
     account = Account.of(world.settings("bank"), "loans")
     with world.store("bank") as store, store.transaction() as transaction:

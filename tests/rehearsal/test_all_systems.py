@@ -30,7 +30,7 @@ EPOCHS = 30
 
 @pytest.fixture
 def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """What the user keeps of other jobs cannot be read either."""
+    """Files that the user keeps of other jobs cannot be read either."""
     folder = tmp_path / "user"
     (folder / "blindfit").mkdir(parents=True)
     (folder / "blindfit" / "receipts.sqlite").write_bytes(UNREADABLE)
@@ -119,7 +119,7 @@ def test_a_prediction_leaves_the_training_as_it_is(make: Callable[[Path], World]
     assert kept(world, user) == before
     refused = world.blindfit("predict", "predict.toml", "--model", "runs/training", "--out", "runs/real")
     assert refused.returncode
-    assert f"is of a rehearsal: {NOTHING}" in refused.stderr
+    assert f"comes from a rehearsal: {NOTHING}" in refused.stderr
 
 
 def test_an_evaluation_of_a_joint_prediction(tmp_path: Path, user: Path) -> None:

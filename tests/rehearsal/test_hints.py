@@ -1,4 +1,4 @@
-"""Hints that name a rehearsal, and those that a rehearsal gives, are followed."""
+"""Hints that name a rehearsal, and hints of a rehearsal, are followed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Processes that release labels until they are killed, or race for the last unit: told what to do on standard input.
+"""Processes that release labels until they are killed, or race for the last unit: orders come on standard input.
 
 python -m tests.release_labels.children releasing DIRECTORY   a line: fork a child that releases; prints its pid
 python -m tests.release_labels.children racing THREADS        a line "DIRECTORY TIME PREFIX": all threads release at
@@ -73,7 +73,7 @@ def racing(n_threads: int) -> None:
 
 
 def race(counter: Counter, name: str, start: float) -> str:
-    """What the racer got: labels in hexadecimal, or nothing as the budget was gone."""
+    """Return the racer's labels in hexadecimal, or nothing if the budget was spent."""
     time.sleep(max(0.0, start - time.time()))
     try:
         return octets(counter.ask(NAMES, release=name))

@@ -28,7 +28,7 @@ EPSILONS = st.floats(math.log(1e-4), math.log(30)).map(math.exp)
 
 
 def delta_of_pure(epsilon: float, count: int, at: float) -> float:
-    """Of `count` epsilon-DP releases at worst: Kairouz, Oh, Viswanath 2015, Theorem 3.3."""
+    """Return the delta of `count` epsilon-DP releases at worst: Kairouz, Oh, Viswanath 2015, Theorem 3.3."""
     losses = [(count - 2 * lied) * epsilon for lied in range(count + 1)]
     chances = [
         math.comb(count, lied) * math.exp((count - lied) * epsilon - count * math.log1p(math.exp(epsilon)))
@@ -65,7 +65,9 @@ def test_never_below_the_exact_composition(epsilon: float, count: int, delta: fl
 
 
 def library_epsilon(events: list[ReleaseEvent], delta: float, *, pessimistic: bool) -> float:
-    """dp_accounting's bound on a coarse grid, above the truth or below it; pure releases as randomised response."""
+    """Compute dp_accounting's bound on a coarse grid, above or below the truth; pure releases as
+    randomised response.
+    """
     options = {"pessimistic_estimate": pessimistic, "value_discretization_interval": 1e-3}
 
     def distribution(event: ReleaseEvent) -> Any:

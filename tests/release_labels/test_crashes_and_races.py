@@ -30,7 +30,7 @@ KILLS_A_LEDGER = 5
 
 
 def answers_in(directory: Path) -> dict[str, str]:
-    """What left the server, by the name of the release; every repetition was the same."""
+    """Return all that left the server, by the name of the release; every repetition was the same."""
     answers: dict[str, str] = {}
     path = directory / "answers"
     for line in path.read_text().splitlines() if path.exists() else ():
@@ -141,7 +141,7 @@ def test_two_that_were_both_admitted(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_one_whose_very_release_is_charged_between_two_of_its_looks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It sees no charge, and then no budget: the other process has charged and made what it asks for."""
+    """The process sees no charge, and then no budget: the other process has charged and made the same release."""
     dataset, chargeable = make_labels(tmp_path), ChargingService.check_chargeable
     late, other = (Counter(House(tmp_path, {"prices": dataset}, LAST_UNIT)) for _ in range(2))
     looks, answers = [0], []

@@ -1,4 +1,4 @@
-"""What a server keeps for ever of one peer's answers fits into that peer's share of the disk."""
+"""All answers to one peer that a server keeps for ever fit into that peer's share of the disk."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def policy(**options: Any) -> PolicySettings:
 
 
 def taken(counter: Counter) -> int:
-    """Bytes on the disk of all releases, in blocks."""
+    """Return the bytes on the disk of all releases, in blocks."""
     places = (counter.house.directory / "label_releases").rglob("*")
     return sum(place.stat().st_blocks * 512 for place in places)
 
@@ -84,7 +84,7 @@ def test_few_releases_are_open_at_once(open_counter: OpenCounter, monkeypatch: p
 
 
 def refused_for_space(world: World, *overrides: str) -> None:
-    """Nothing is charged, and more space lets the job go on."""
+    """Check that nothing is charged, and that more space lets the job go on."""
     charges = len(world.ledger("meter"))
     with pytest.raises(BlindfitError) as caught:
         world.run(*overrides)

@@ -1,4 +1,4 @@
-"""`blindfit ledger` of a server whose consumers name their releases as they like."""
+"""`blindfit ledger` of a server whose active parties name their releases as they like."""
 
 from __future__ import annotations
 

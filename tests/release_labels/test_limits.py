@@ -1,4 +1,4 @@
-"""A fit has a limit of time and of memory; what became of it is told without a label, and what was charged stays so."""
+"""A fit has a limit of time and of memory; reports of its end contain no label, and the charge stays."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_a_given_prior_costs_nothing_that_was_not_made(tmp_path: Path) -> None:
 
 
 def test_no_label_reaches_the_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it is told is the settings, epsilon and the estimate; the labels of two tables are asked for alike."""
+    """The process gets only the settings, epsilon and the estimate: the same for the labels of two tables."""
     asked: list[tuple[Any, ...]] = []
 
     def make(_self: LimitedMaker, *told: Any) -> Any:

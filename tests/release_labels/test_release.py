@@ -1,4 +1,4 @@
-"""What a release of labels costs, that it is drawn once, and what a measurement server refuses."""
+"""A release of labels has a cost, is drawn once, and is refused under some conditions."""
 
 from __future__ import annotations
 
@@ -251,7 +251,7 @@ def test_a_person_is_charged_for_all_her_rows(
 
 
 def test_no_more_rows_of_a_person_are_ever_released(tmp_path: Path, open_counter: OpenCounter) -> None:
-    """Also not to who asks for some today and for others tomorrow."""
+    """An active party that asks for some rows today and for others tomorrow gets no more either."""
     counter = of_persons(tmp_path, open_counter)
     kept = ~counter.ask().withheld
     assert [int(kept[i : i + 8].sum()) for i in range(0, 40, 8)] == [3] * 5
@@ -416,7 +416,7 @@ def test_leftovers_of_a_killed_process_are_removed_and_nothing_else(counter: Cou
 
 
 def test_a_prior_of_which_nothing_can_be_made_is_charged_too(counter: Counter, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else one could ask again until the estimate, which is made of labels, says otherwise."""
+    """Otherwise a party could ask again until the estimate, which is made from labels, is another one."""
 
     def fails(*_: object) -> None:
         raise DataError("of no use")

@@ -1,4 +1,4 @@
-"""A job that nobody ran: what its parties would have told and written."""
+"""A job that nobody ran, with the reports and files that its parties would have made."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ class MadeUp:
         return WALRModel(standardiser, numbers, self.intercept is not None, 8.8).to_dict()  # type: ignore[arg-type]
 
     def write_party(self, directory: Path | None = None) -> Path:
-        """What the active party writes into its own directory."""
+        """Write what the active party writes into its own directory."""
         directory = directory or self.out / "insurer"
         write_json(directory / "model.json", self.model())
         write_json(directory / "report.json", self.report)

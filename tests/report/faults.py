@@ -1,4 +1,4 @@
-"""What a reader of a drawn figure would complain about."""
+"""Faults of a drawn figure about which a reader would complain."""
 
 from __future__ import annotations
 

@@ -79,12 +79,12 @@ def test_no_such_number_from_a_partys_own_file(made_up: MadeUp) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"privacy__epsilon": "much"}, "what insurer reports: privacy.epsilon is not a finite number"),
-        ({"rows__trained": 1.5}, "what insurer reports: rows.trained is not an integer"),
-        ({"fit__converged": 1}, "what insurer reports: fit.converged is not true or false"),
-        ({"peak_memory_mib": "big"}, "what insurer reports: peak_memory_mib is not a finite number"),
-        ({"privacy__epsilon": 1e308}, "what insurer reports: privacy.epsilon is not from 0 to 700"),
-        ({"privacy__budget_epsilon": 0.0}, "what insurer reports: privacy.budget_epsilon is not at least 1e-300"),
+        ({"privacy__epsilon": "much"}, "the report of insurer: privacy.epsilon is not a finite number"),
+        ({"rows__trained": 1.5}, "the report of insurer: rows.trained is not an integer"),
+        ({"fit__converged": 1}, "the report of insurer: fit.converged is not true or false"),
+        ({"peak_memory_mib": "big"}, "the report of insurer: peak_memory_mib is not a finite number"),
+        ({"privacy__epsilon": 1e308}, "the report of insurer: privacy.epsilon is not from 0 to 700"),
+        ({"privacy__budget_epsilon": 0.0}, "the report of insurer: privacy.budget_epsilon is not at least 1e-300"),
     ],
 )
 def test_a_summary_of_another_type_names_party_and_figure(made_up: MadeUp, changes, message: str) -> None:
@@ -97,7 +97,7 @@ def test_a_summary_of_another_type_names_party_and_figure(made_up: MadeUp, chang
 def test_no_promise_without_its_figures(made_up: MadeUp) -> None:
     session = made_up.session()
     del session.summaries["insurer"]["privacy.sensitivity"]
-    with pytest.raises(DataError, match=r"what insurer reports: privacy\.sensitivity is missing"):
+    with pytest.raises(DataError, match=r"the report of insurer: privacy\.sensitivity is missing"):
         write_report(session, made_up.out, [])
 
 

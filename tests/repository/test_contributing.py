@@ -74,7 +74,7 @@ def commands_in(block: str) -> list[str]:
     return [line.strip() for line in block.splitlines() if line.strip()]
 
 
-@pytest.mark.timeout(300)  # a busy machine is no fault
+@pytest.mark.timeout(300)  # a busy machine is not a fault
 def test_a_newcomer_adds_a_system_and_runs_its_test(clone: Clone) -> None:
     steps, _, undone = section("Add a system").partition("To undo the steps")
     assert undone

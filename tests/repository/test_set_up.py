@@ -1,4 +1,4 @@
-"""What `make` installs, with scripts in the place of Python: the pinned versions, or others only where it says so."""
+"""`make` installs the pinned versions, or others only with a message; scripts stand in for Python."""
 
 from __future__ import annotations
 
@@ -23,9 +23,13 @@ case "$1$2" in
   -mvenv) mkdir -p "$3/bin" && cp {environment} "$3/bin/python" ;;
 esac
 """
-PINNED = {"setup": "--require-hashes -r constraints/all.txt", "demo": "--require-hashes -r .venv/demo.txt"}
-CHOSEN_BY_PIP = {"setup": "-e .[dev]", "demo": "hatchling -e .[demo,phe]"}
-MARKERS = {"setup": ".venv/.dev", "demo": ".venv/.demo"}
+PINNED = {
+    "setup": "--require-hashes -r constraints/all.txt",
+    "demo": "--require-hashes -r .venv/demo.txt",
+    "docs": "--require-hashes -r constraints/docs.txt",
+}
+CHOSEN_BY_PIP = {"setup": "-e .[dev]", "demo": "hatchling -e .[demo,phe]", "docs": "-e .[docs]"}
+MARKERS = {"setup": ".venv/.dev", "demo": ".venv/.demo", "docs": ".venv-docs/.made"}
 
 
 def copy_once(folder: Path) -> None:

@@ -127,7 +127,7 @@ def test_shares_that_do_not_fit_and_shares_that_are_gone(
     with pytest.raises(PolicyRefused, match=r"shop-a refuses the job: .*: it has no model of that session"):
         predict(root, shared)
     models.keep(part, shared)
-    assert predict(root, shared) == found  # the same scores again: a failed check has told nothing of the MAC key
+    assert predict(root, shared) == found  # the same scores again: a failed check has revealed nothing of the MAC key
 
 
 def test_a_shared_model_is_not_exported(root: Path, shared: str) -> None:
@@ -164,7 +164,7 @@ def test_shares_are_signed_named_and_locked(root: Path, shared: str, tmp_path: P
 
 
 def with_more_columns(project: World) -> World:
-    """Enough that scores are counted, and not given by the owner's word."""
+    """Add columns, so that scores are counted, and not given by the owner's declaration."""
     for name in ("shop-a", "shop-b"):
         path, rng = project.root / f"{name}.csv", np.random.default_rng(1)
         read = pyarrow.csv.read_csv(path)
@@ -195,7 +195,7 @@ def test_unrounded_weights_that_stay_shared_are_refused() -> None:
 
 
 def test_few_rows_do_not_refuse_weights_that_stay_shared(tmp_path: Path) -> None:
-    """And the refusal of those that are opened says so."""
+    """The refusal of opened weights names this way."""
     few: Any = ("align.min_common=50", *SAME)
     root = bank_and_shops_in_shares(tmp_path, rows=60, epochs=2).root
     with pytest.raises(PolicyRefused, match=r'or set falcon\.weights = "shared"'):
@@ -210,7 +210,7 @@ def test_the_preflight_says_what_a_prediction_takes(root: Path, shared: str) -> 
     job = load_job(root / "predict.toml", [f'predict.session="{shared}"'])
     told = {finding.about: finding.text for finding in preflight.check(job)}
     assert told["model"].startswith("is in shares: nobody has it")
-    assert told["shop-a"] == "its part of a score goes into the sum as it is"
+    assert told["shop-a"] == "its part of a score goes into the sum unchanged"
     assert f"to score {ROWS:,} rows" in told["time"]
     assert told["rounds"].startswith("27: 40 ms from party to party add")
     assert "MB to send" in told["bytes"]
@@ -219,7 +219,7 @@ def test_the_preflight_says_what_a_prediction_takes(root: Path, shared: str) -> 
 def test_a_partys_own_page_says_that_it_holds_shares(root: Path, shared: str) -> None:
     directory = root / f"state/shop-a/models/{shared}"
     render_party(directory)
-    assert "Nobody has it: no weight was opened." in (directory / "report.html").read_text("utf-8")
+    assert "Nobody has the model: no weight was opened." in (directory / "report.html").read_text("utf-8")
 
 
 def test_who_learnt_what_of_a_prediction_in_shares(root: Path, shared: str) -> None:
@@ -227,4 +227,4 @@ def test_who_learnt_what_of_a_prediction_in_shares(root: Path, shared: str) -> N
     roles = Roles.of({name: party.role for name, party in job.parties.items()})
     learnt = who_learnt_what(roles, 30, in_shares=True)
     assert "bank learnt the scores of 30 rows; it has no weights" in learnt["bank"]
-    assert learnt["notary"].endswith("It dealt, under seeds of this prediction alone, and keeps nothing of it.")
+    assert learnt["notary"].endswith("It dealt with seeds of only this prediction, and keeps nothing.")

@@ -34,11 +34,11 @@ def reconstructed(shares: Sequence[Share], dealer: Dealer) -> Elements:
 
 
 def opened(shares: Sequence[Share]) -> Elements:
-    """What all learn when each has told its value."""
+    """Return what all parties learn when each has sent its value."""
     return field.total([share.value for share in shares])
 
 
 def shared(integers: field.Integers, dealer: Dealer, parties: Sequence[Expander], name: str = "input") -> list[Share]:
-    """Secrets that somebody has put in."""
+    """Return shares of secret inputs."""
     item = Item(name, derived={"x": integers.shape}, derive=lambda _arrays: {"x": field.elements(integers)})
     return [shares["x"] for shares in dealt(dealer, parties, item)]

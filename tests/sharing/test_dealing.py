@@ -1,4 +1,4 @@
-"""What is dealt adds up, with its MACs; all but the first party need nothing but their seed."""
+"""Dealt shares add up, with their MACs; all parties except the first need only their seed."""
 
 from __future__ import annotations
 

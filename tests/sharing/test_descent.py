@@ -121,7 +121,7 @@ class Case:
         return w
 
     def bound(self) -> float:
-        """Of how far the weights may be from the plain ones, in the 2-norm.
+        """Bound how far the weights may be from the plain ones, in the 2-norm.
 
         A step adds at most rate max|x| times a residual's error, and a unit for each division; what was there before
         grows no faster than without errors: by 1 at most, the loss being convex and rate below 2 / largest curvature,
@@ -144,8 +144,10 @@ class Case:
         return len(self.steps) * each / (1 - step.momentum)
 
     def _linear_bound(self) -> float:
-        """The same of a linear model: a residual is off by its score's division, and by the rounding of rate / rows.
-        The loss of a row has curvature 1 in its score.
+        """Bound the same for a linear model.
+
+        A residual is off by its score's division, and by the rounding of rate / rows. The loss of a row has curvature 1
+        in its score.
         """
         step, scales = self.steps[0], self.scales
         lengths = np.linalg.norm(self.x, axis=1)
@@ -157,7 +159,7 @@ class Case:
 
 
 def step_items(case: Case, t: int, step: Step) -> list[Item]:
-    """As the dealer has them, who knows U."""
+    """Return the items as the dealer has them, who knows U."""
     return Items.of(step, lambda: case.masked_rows(t)).all
 
 
@@ -213,8 +215,9 @@ def test_weights_of_rows_take_two_rounds_more() -> None:
 
 
 def test_what_is_opened_is_uniform_whatever_the_labels() -> None:
-    """Of 2,400 openings of rounds 2 and 3, the top 3 bits: chi-square of 7 degrees of freedom, above 60 once in
-    1e10; and no opening is of the other labels' too."""
+    """The test takes the top 3 bits of 2,400 openings of rounds 2 and 3.
+
+    Their chi-square with 7 degrees of freedom is above 60 once in 1e10. No opening equals one for the other labels."""
     first, second = Case(steps=20), Case(steps=20)
     second.labels = shared(1 - second.y, second.dealer, second.parties, "y")
     seen = []

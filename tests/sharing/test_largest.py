@@ -19,7 +19,7 @@ RANGE = 2 ** (BELOW - 1)
 def found_in(
     secrets: Sequence[Share], dealer: Dealer, parties: Sequence[Expander], below: int = BELOW
 ) -> tuple[list[int], int]:
-    """What comes out, and after how many rounds."""
+    """Return the result, and the number of rounds."""
     found, table = compute(dealer, parties, lambda party, place: largest(party, "largest", secrets[place], below))
     return field.integers(reconstructed(found, dealer)).tolist(), len(table.rounds)
 

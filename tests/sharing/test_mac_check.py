@@ -100,7 +100,7 @@ def test_a_changed_value_mac_or_key_does_not(dealing: tuple[Dealer, list[Expande
 
 
 def test_two_changes_cancel_for_one_choice_of_coefficients_alone() -> None:
-    """Whoever knew the coefficients could change two values unseen."""
+    """An attacker who knew the coefficients could change two values unseen."""
     dealer, parties = dealt_to(2)
     shares = [share["x"] for share in dealt(dealer, parties, SECRET)]
     x = COEFFICIENTS.elements("coefficients/0", (5,))

@@ -45,8 +45,9 @@ def test_the_error_reaches_one_and_no_more() -> None:
 
 
 def test_the_error_has_mean_zero_and_never_wraps() -> None:
-    """Of 200,000, uniform on a width of 2 at most: six standard deviations of their mean are 0.008, for these seeds
-    never passed."""
+    """The 200,000 errors are uniform on a width of 2 at most: six standard deviations of their mean are 0.008.
+
+    These seeds never pass that."""
     x = np.random.default_rng(4).integers(1 - MOST, MOST, 200_000)
     dealer, parties = dealt_to(2)
     errors = divided(x, 16, dealer, parties) - x / 2**16

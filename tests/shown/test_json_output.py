@@ -1,4 +1,4 @@
-"""`--json`: every command has it, prints one document and nothing beside it, and fails in one line of JSON."""
+"""`--json`: every command has it, prints one document and nothing else, and fails in one line of JSON."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_the_version(tmp_path: Path) -> None:
     [
         (("run", "none.toml"), "ConfigError", "none.toml does not exist"),
         (("ledger", "none.jsonl", "--verify"), "DataError", "none.jsonl cannot be read"),
-        (("attack", "no-such-thing"), "ConfigError", "no mechanism has this name"),
+        (("attack", "no-such-thing"), "ConfigError", "is neither a mechanism nor a file"),
         (("verify", "none.blindfit"), "", "none.blindfit"),
     ],
 )

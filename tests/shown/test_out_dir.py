@@ -86,7 +86,7 @@ def test_what_an_earlier_job_left_goes_and_what_is_newer_stays(tmp_path: Path) -
 
 
 def test_files_that_no_job_writes_stay(tmp_path: Path) -> None:
-    """Such as the keys of a party whose own folder was named."""
+    """The keys of a party whose own folder was named stay, for example."""
     report(tmp_path)
     kept = ("secret.key", "party.sqlite", "certificate.pem", "notes.txt")
     for name in kept:

@@ -54,7 +54,9 @@ def test_addresses_that_are_not_ours_to_listen_on() -> None:
 def test_an_address_that_is_none_is_a_mistake_of_the_file(project: World, listen: str) -> None:
     done = project.blindfit("party", "shop.toml", "--set", f'listen="{listen}"')
     assert done.returncode == 2
-    assert f"shop.toml: listen: '{listen}' is not host:port with a port from 0 to 65535" in done.stderr
+    assert (
+        f"shop.toml with --set listen: listen: '{listen}' is not host:port with a port from 0 to 65535" in done.stderr
+    )
 
 
 def test_a_second_start_is_two_lines_of_ours(project: World) -> None:

@@ -74,7 +74,7 @@ def test_the_page_the_sheet_and_the_terminal_show_all_of_them(studied: tuple[Pat
     page = (folder / "out/simulation.html").read_text()
     with (folder / "out/simulation.csv").open() as sheet:
         lines = list(csv.DictReader(sheet))
-    assert [line["system"] for line in lines] == ["joined, no privacy", "active party alone", "constant", *SYSTEMS]
+    assert [line["system"] for line in lines] == ["joined, no privacy", "active party only", "constant", *SYSTEMS]
     for system in SYSTEMS:
         assert system in page
         assert system in done.stdout
@@ -143,7 +143,10 @@ def test_a_folder_of_another_program_stays_as_it_is(tmp_path: Path) -> None:
         (tmp_path / "out" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "out" / name).write_text(text)
     done = blindfit(tmp_path, *TABLE, *QUICK)
-    assert (done.returncode, done.stderr.splitlines()[0]) == (1, "error: out/asked.json is not of a simulation")
+    assert (done.returncode, done.stderr.splitlines()[0]) == (
+        1,
+        "error: out/asked.json does not come from a simulation",
+    )
     assert {name: (tmp_path / "out" / name).read_text() for name in files} == files
 
 
@@ -242,7 +245,7 @@ def test_a_full_disk_ends_it_with_one_line_and_keeps_what_is_finished(
     assert done.returncode == 1
     assert done.stderr == (
         "error: --out out: the disk is full, 4 KiB are left; what is finished stays there\n"
-        "hint: make room, then give the same command again: it goes on with the runs that are missing\n"
+        "hint: free some space, then give the same command again: it goes on with the missing runs\n"
     )
     assert len(begun) == 2
     assert names_in(tmp_path / "out/runs") == ["dp-lr-epsilon-0.5-1.json", "repeat-1.json"]
@@ -262,7 +265,7 @@ def test_a_stopped_command_goes_on_where_it_was(tmp_path: Path, number: signal.S
     _, said = running.communicate(60)
     assert running.returncode == 130
     assert said.startswith("stopped: ")
-    assert said.endswith("hint: the same command goes on with the others\n")
+    assert said.endswith("hint: the same command goes on with the other runs\n")
     assert not (tmp_path / "out/work").exists()
     made = first.stat().st_mtime_ns
     done = blindfit(tmp_path, *TABLE, "--systems", "dp-lr", "--epsilon", "1,2", "--json")
@@ -281,7 +284,7 @@ BAD = [
     (("--label", "ill", "--systems", "magic"), "patients.csv", "--systems: 'magic' is not a system"),
     (("--label", "ill", "--repeat", "0"), "patients.csv", "--repeat 0"),
     (("--label", "ill", "--jobs", "0"), "patients.csv", "--jobs 0: 1 to 64 runs go at once"),
-    (("--label", "ill", "--set", "l2=3"), "patients.csv", "--set l2: it does not begin with a system"),
+    (("--label", "ill", "--set", "l2=3"), "patients.csv", "--set l2: the option does not begin with a system"),
     (("--label", "ill", "--set", "walr.l2=3", "--systems", "taylor"), "patients.csv", "--set walr.l2"),
     (
         ("--label", "ill", "--set", "taylor.magic=3", "--systems", "taylor"),
@@ -307,7 +310,7 @@ BAD = [
     (
         ("--label", "ill", "--systems", "dp-lr", "--epsilon", "0.5,1", "--set", "dp-lr.privacy.epsilon=0.7"),
         "patients.csv",
-        "--set dp-lr.privacy.epsilon: its runs would not take the epsilon that they are shown with",
+        "--set dp-lr.privacy.epsilon: runs would have another epsilon than the table shows",
     ),
     (("--label", "ill", "--parties", "2", "--party", "a: x0"), "patients.csv", "--parties and --party both"),
     (("--label", "ill", "--label-range", "3"), "patients.csv", "--label-range: '3' is not LOW:HIGH"),

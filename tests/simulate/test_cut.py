@@ -1,4 +1,4 @@
-"""What a cut writes: tables without held-out rows, and jobs that differ from those of `init` only where they must."""
+"""A cut writes tables without held-out rows, and jobs that differ from those of `init` only where they must."""
 
 from __future__ import annotations
 

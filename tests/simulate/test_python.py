@@ -41,10 +41,10 @@ def test_it_is_a_sequence_of_rows(study: blindfit.Simulation) -> None:
 
 def test_a_notebook_shows_it(study: blindfit.Simulation) -> None:
     assert "dp-lr" in study._repr_html_()
-    assert "active party alone" in repr(study)
+    assert "active party only" in repr(study)
     frame = study.to_pandas()
     assert isinstance(frame, pd.DataFrame)
-    assert list(frame["system"]) == ["joined, no privacy", "active party alone", "constant", "dp-lr", "dp-lr"]
+    assert list(frame["system"]) == ["joined, no privacy", "active party only", "constant", "dp-lr", "dp-lr"]
 
 
 def test_the_snippet_of_the_page_runs(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A charge is for a snapshot and a question: by whatever name, the same costs once, and another always costs."""
+"""A charge is for a snapshot and a question: the same costs once under any name, and another always costs."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class OneParty(RuleBasedStateMachine):
         asyncio.run(role.run(session))
         assert self.n_charges() - charged == (key not in self.asked), key
         answer = (self.directory / "state/clinic" / "models" / session.id / "model.json").read_bytes()
-        coefficients = answer[: answer.index(b'"privacy"')]  # what was spent since is told as it is now
+        coefficients = answer[: answer.index(b'"privacy"')]  # the report has what was spent until now
         assert self.asked.setdefault(key, coefficients) == coefficients
 
     @rule(dataset=VISITS, question=st.integers(0, len(VERTICAL) - 1), whose=st.sampled_from(["coordinator", "other"]))
@@ -102,7 +102,7 @@ class OneParty(RuleBasedStateMachine):
 
     @rule(which=st.integers(0, 9))
     def resume(self, which: int) -> None:
-        """Go on where a training stopped, on what it read, whatever was published since."""
+        """Go on where a training stopped, on what it read, after any publications since."""
         if self.vertical:
             name, dataset, question = self.vertical[which % len(self.vertical)]
             self.charge_training(self.party.snapshots.of_session(name), dataset, question, "coordinator", name)
@@ -125,19 +125,19 @@ class OneParty(RuleBasedStateMachine):
 
     @rule(dataset=DATASETS | VISITS)
     def publish(self, dataset: str) -> None:
-        """Of equal content, or of what the source has become."""
+        """Publish equal content, or the changed content of the source."""
         self.party.snapshots.publish(dataset)
 
     @rule(version=st.integers(0, 3))
     def write(self, version: int) -> None:
-        """The source changes; nothing is published."""
+        """Change the source, and publish nothing."""
         for name in ("rows", "visits"):
             lines = [f"{name}{i},{i % 7 + version},{i % 5},{i % 2}" for i in range(20)]
             (self.directory / f"{name}.csv").write_text("\n".join(["id,age,dose,ill", *lines]) + "\n")
 
     @rule()
     def a_second_budget(self) -> None:
-        """The same people under another population would have twice the budget."""
+        """Check that the same people under another population do not get a second budget."""
         self.party.snapshots.publish("patients")
         with pytest.raises(ConfigError, match="people who are in two populations have two budgets"):
             self.party.snapshots.publish("again")

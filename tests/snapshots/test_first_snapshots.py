@@ -47,7 +47,7 @@ async def ended(world: World, nodes: dict[str, PartyNode]) -> BlindfitError | No
 
 @pytest.mark.parametrize("name", RELEASES)
 async def test_a_job_on_what_nobody_published_is_refused_and_makes_nothing(name: str, tmp_path: Path) -> None:
-    """Of each kind of party; until the operator publishes, without a restart."""
+    """This holds for each kind of party, until the operator publishes, without a restart."""
     world, owner = files_of(SYSTEMS[name](), tmp_path), RELEASES[name]
     async with up(world, first_snapshots=False) as nodes:
         for party in SYSTEMS[name]().datasets:
@@ -118,7 +118,7 @@ async def test_a_start_publishes_what_never_was_and_says_so(name: str, tmp_path:
 
 @pytest.mark.parametrize("name", RELEASES)
 async def test_a_party_is_up_without_a_dataset_whose_rows_are_wrong(name: str, tmp_path: Path) -> None:
-    """What is wrong is for its operator; others are told no more than of any dataset that is not published."""
+    """Only its operator learns what is wrong; others learn as much as about any dataset that is not published."""
     world, owner = files_of(SYSTEMS[name](), tmp_path), RELEASES[name]
     lines = (tmp_path / f"{owner}.csv").read_text().splitlines()
     (tmp_path / f"{owner}.csv").write_text("\n".join([*lines, lines[-1]]) + "\n")
@@ -202,8 +202,9 @@ def test_a_population_that_was_renamed_waits_for_the_operator(tmp_path: Path) ->
 
 @pytest.mark.parametrize("same", [True, False])
 def test_a_schedule_does_not_tell_whether_rows_are_known(same: bool, tmp_path: Path) -> None:
-    """A snapshot that was due and is not there would; so there is none, until the operator has said whose people they
-    are, and then there is one whatever the rows hold.
+    """A snapshot that was due and is missing would reveal it.
+
+    So no snapshot is made until the operator has declared whose people they are; then one is made for any rows.
     """
     bank = Bank(tmp_path)
     bank.set("datasets.other.snapshot_every_h", 24)
@@ -227,7 +228,7 @@ def test_a_schedule_does_not_tell_whether_rows_are_known(same: bool, tmp_path: P
 
 @pytest.mark.parametrize("same", [True, False])
 def test_only_its_operator_publishes_a_public_dataset_next_to_people_with_a_budget(same: bool, tmp_path: Path) -> None:
-    """It is refused if these people are in it, and others would see whether it is published."""
+    """The dataset is refused if these people are in it, and others would see whether it is published."""
     bank = Bank(tmp_path)
     bank.set("datasets.other.population", None)
     bank.set("populations.visitors", None)

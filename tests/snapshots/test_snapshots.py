@@ -1,4 +1,4 @@
-"""What jobs read of a dataset is what its owner published: numbered, immutable, of a random id."""
+"""Jobs read what a dataset's owner published: numbered, immutable, with a random id."""
 
 from __future__ import annotations
 
@@ -266,7 +266,7 @@ def test_files_are_their_owners_alone(bank):
 
 
 def leave(bank, *made):
-    """Directories with a file, as something that ended left them."""
+    """Leave directories with a file, as something that ended left them."""
     for name in made:
         directory = bank.root / "state/bank" / "snapshots" / name
         directory.mkdir(parents=True)
@@ -465,7 +465,7 @@ def test_people_that_another_population_has_wait_for_the_operator_also_in_anothe
 
 
 def test_nor_is_a_person_column_that_one_dataset_has(tmp_path):
-    """Such datasets cannot be of one population; that their labels are the same is the operator's to say."""
+    """These datasets cannot be of one population; only the operator can declare that their labels are the same."""
     bank = Bank(tmp_path, role="measurement")
     bank.write("id,label,who\n" + "".join(f"r{i},{i % 2},p{i // 2}\n" for i in range(40)))
     bank.describe("person", "who")

@@ -1,4 +1,4 @@
-"""Figures of noisy sums beside those of the labels themselves, and what one label may do to a sum."""
+"""Figures of noisy sums compared with those of the labels themselves, and the effect of one label on a sum."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ LEAST_HELD = int(stats.binom.ppf(1e-8, DRAWS, 0.95))  # of a range of 95%: 260, 
 
 
 def few_rows(n: int, rate: float) -> tuple[Floats, Floats]:
-    """Scores, and labels that they are right about, at that rate of positives."""
+    """Return scores, and labels drawn from them, with this rate of positives."""
     drawn = np.random.default_rng(1)
     spread = 1.2 * drawn.normal(size=n)
     scores = spread + optimize.brentq(lambda shift: float(sigmoid(spread + shift).mean()) - rate, -20, 20)
@@ -63,7 +63,7 @@ def few_rows(n: int, rate: float) -> tuple[Floats, Floats]:
 
 
 def held_by_ranges(rows: ScoredRows, labels: Floats, noise_std: float) -> dict[str, int]:
-    """In how many draws of the noise."""
+    """Count the draws of the noise in which each range holds the true figure."""
     exact = labels @ rows.columns()
     true, drawn = rows.evaluate(exact, 0.0, np.random.default_rng(0)), np.random.default_rng(7)
     held: dict[str, int] = {}
@@ -95,14 +95,14 @@ def test_ranges_hold_the_figures_of_many_rows(noise_std: float) -> None:
 
 
 def test_the_noise_of_a_constants_loss_is_in_the_range() -> None:
-    """Where scores are clipped to 1 it is four times as much as that of the loss."""
+    """Scores are clipped to 1, which makes this noise four times as large as that of the loss."""
     scores, labels = few_rows(3000, 0.02)
     rows = ScoredRows.of(scores, 1.0, ("log_loss", "calibration"), 20)
     assert held_by_ranges(rows, labels, 4.2)["normalised_entropy"] >= LEAST_HELD
 
 
 def test_a_range_of_bins_is_no_wider_than_noise_makes_it() -> None:
-    """Of very many rows the figures are almost linear in the noise, and AUC's range is then what that says."""
+    """With very many rows the figures are almost linear in the noise, which then gives the range of the AUC."""
     rows, labels = scored(200_000, figures=("auc",))
     exact, drawn = labels @ rows.columns(), np.random.default_rng(2)
     found = [rows.evaluate(exact + 4 * drawn.normal(size=BINS), 4.0, np.random.default_rng(0)) for _ in range(200)]

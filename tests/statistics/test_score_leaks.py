@@ -1,4 +1,4 @@
-"""How coarse scores must be, so that those of all models tell at most half of a row."""
+"""Scores are rounded so that those of all models reveal at most half of a row."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ STATES = ("HELD", "ACCEPTED", "RUNNING", "DONE", "FAILED", "REFUSED", "ENDED")
 
 
 def counts_of(reader: Any) -> dict[str, float]:
-    """Return every count of a database under a name that stays, whatever the tables are called.
+    """Return every count of a database under a name that stays, for any names of the tables.
 
     Args:
         reader: `Store.reader()` of any version.

@@ -132,7 +132,9 @@ def fill_sessions(store: Store) -> None:
 
 
 def fill_ledger(store: Store) -> None:
-    """Three releases; then a receipt of a ledger that was lost, whose charges are recovered, and one that is not."""
+    """Enter three releases; then a receipt of a lost ledger whose charges are recovered, and one of
+    which they are not.
+    """
     with store.transaction() as t:
         for number in range(3):
             charging.enter(t, charge(number, "people"))

@@ -1,4 +1,4 @@
-"""A digest of the first version stays what it is, whatever is renamed or added afterwards."""
+"""A digest of the first version stays the same, after any renaming or addition."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from tests.store.versions import HERE, NEWEST, version_of
 from tests.world import World
 
 FOLDERS = {0: "version_0", 1: "version_0", 2: "version_2", 3: "version_3", 4: "version_4"}
-"""Where the rows of a database of each version are: version 1 has the tables of version 0, and a number."""
+"""Folders with the rows of a database of each version: version 1 has the tables of version 0, and a number."""
 VERSIONS = sorted(FOLDERS)
 
 
@@ -234,7 +234,7 @@ def test_a_command_refuses_a_database_of_a_later_version_in_one_line(command: st
 
 
 def test_a_reader_has_no_way_to_write() -> None:
-    """What changes the database is a method of Writes, and mypy knows a Reads from it."""
+    """Methods that change the database are in Writes, and mypy distinguishes a Reads from it."""
     assert issubclass(Writes, Reads)
     changing = {name for name in dir(Writes) if not hasattr(Reads, name)}
     assert {"add_session", "add_entry", "add_answer", "add_snapshot", "add_disclosure", "add_upload"} < changing

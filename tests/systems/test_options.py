@@ -1,4 +1,4 @@
-"""What a job's or a party's file may not say: each mistake is one line that names the file and the field."""
+"""Options that a job's or a party's file may not have: each mistake is one line that names the file and the field."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All seats of a Taylor training in one process, for tests: rows, keys, the plan, and the plain table beside them."""
+"""All parties of a Taylor training in one process, for tests: rows, keys, the plan, and the plain table."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _tables(key: PrivateKey) -> OwnKey:
 
 
 def randomisers(key: PrivateKey, seed: int) -> OwnKey:
-    """Encryptions of zero that repeat; the tables behind them are made once."""
+    """Return encryptions of zero that repeat; the tables behind them are made once."""
     source = copy.copy(_tables(key))
     source._uniform = seeded(seed)
     return source
@@ -115,7 +115,7 @@ class Case:
     def run(
         self, seats: Sequence[DataSeat], key_seat: KeySeat, network: LocalNetwork | None = None, **options: Any
     ) -> list[int]:
-        """Over channels; how many epochs ran, by every role, the key node last. `options` are the roles'."""
+        """Run over channels, and return the number of epochs by role, the key node last. `options` are the roles'."""
         network = network or self.network()
         roles = [self.data_role(seat, network, **options) for seat in seats]
         return asyncio.run(first_failure(*roles, self.key_role(key_seat, network, **options)))
@@ -167,7 +167,7 @@ def held_out_locally(seats: Sequence[DataSeat], rows: np.ndarray, grid: Grid) ->
 
 
 async def first_failure(*roles: Awaitable[Any]) -> list[Any]:
-    """What all ended with; when one fails, its error, and the others stop waiting."""
+    """Return what all ended with; if one fails, raise its error, and stop the others."""
     tasks = [asyncio.ensure_future(role) for role in roles]
     try:
         return list(await asyncio.gather(*tasks))

@@ -28,7 +28,7 @@ def housing() -> Housing:
 
 @pytest.fixture(scope="module")
 def compared(housing: Housing) -> Callable[[int], dict[str, float]]:
-    """Of a seed, once."""
+    """Comparison by seed, each computed once."""
     return cache(lambda seed: compare(Training.of(housing, seed)))
 
 

@@ -1,4 +1,4 @@
-"""What is agreed before a training: the rows' parts, the grids, and that every bound holds whatever the rows are."""
+"""The plan before a training: the rows' parts, the grids, and bounds that hold for any rows."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_no_batch_size_that_a_job_may_not_ask_for_is_named() -> None:
 
 
 def test_the_rest_of_many_rows_is_no_small_batch() -> None:
-    """88 left over of batches of 128 were refused beside 31 columns, which take four rows each."""
+    """Batches of 128 left 88 rows over, which were once refused with 31 columns that take four rows each."""
     plan = draw(99_928, 128, test=0.0, validation=0.0)
     assert len(plan.train) % 128 == 88
     assert min(map(len, plan.batches)) == 127
@@ -186,7 +186,7 @@ def test_a_mask_hides_a_gradient_and_both_fit_in_a_slot(rows: int, parties: int,
 
 
 def extreme(key: PrivateKey, model: str, rng: np.random.Generator, **changes: Any) -> Case:
-    """500 rows of features, scores and labels at their bounds, of either sign."""
+    """Return 500 rows of features, scores and labels at their bounds, of either sign."""
     case = case_of(key, model=model, n_passive=2, n_batches=1, batch_rows=500, held_out_rows=20, **changes)
     grid, n = case.grid, 520
     blocks = {}
@@ -201,7 +201,7 @@ def extreme(key: PrivateKey, model: str, rng: np.random.Generator, **changes: An
 
 
 def weights_at_the_bound(seat: DataSeat, case: Case) -> np.ndarray:
-    """Such that some row's score is the largest that a party may have."""
+    """Return weights with which some row's score is the largest that a party may have."""
     largest = SCORE_TERM_BOUND / (2 * case.grid.loss.square)
     signs = np.sign(seat.features[0])
     return signs * largest / (8.0 * len(signs))
@@ -369,7 +369,7 @@ def test_what_cannot_work_is_refused_before_the_start(
 def test_a_key_that_passes_the_check_holds_every_bound(
     model: str, parties: int, rows: int, held_out: int, columns: int, key_bits: int
 ) -> None:
-    """And one that does not is less than three bits too small."""
+    """A key that does not pass is less than three bits too small."""
     grid = Grid(model, parties)
     parameters = TaylorParameters(
         tuple("abcdef"[:parties]), "k", (columns,) * parties, grid, key_bits=key_bits, noise_std=0.0
@@ -418,7 +418,7 @@ def test_a_mask_is_of_zeros_and_ones(insecure_test_key: PrivateKey, change: dict
 
 
 def test_a_feature_past_the_clip_is_refused_at_the_start_and_in_its_step(insecure_test_key: PrivateKey) -> None:
-    """Else its gradient could reach into the next slot."""
+    """Otherwise its gradient could reach into the next slot."""
     case = case_of(insecure_test_key)
     seat = case.seat(case.names[1])
     residuals, _ = through_the_chain(case.seats(), case)

@@ -114,7 +114,7 @@ def test_every_hold_out_loss_is_as_near_as_its_roundings_allow(insecure_test_key
 
 
 def test_a_row_outside_the_mask_counts_for_nothing(insecure_test_key: PrivateKey) -> None:
-    """Whatever its features and label are; a masked training is that of the rows inside, over all slots."""
+    """This holds for any features and label; a masked training is that of the rows inside, over all slots."""
     case = case_of(insecure_test_key, masked=True)
     outside = case.mask == 0
     blocks = {name: block.copy() for name, block in case.table.blocks.items()}
@@ -309,7 +309,9 @@ def test_parties_whose_terms_are_all_zero_still_re_randomise(insecure_test_key: 
 
 @pytest.mark.parametrize("model", ["logistic", "linear"])
 def test_a_rate_that_is_too_large_ends_no_training(insecure_test_key: PrivateKey, model: str) -> None:
-    """When it ended, and at whom, would tell what rows hold; the weights are those of the same computation in plain."""
+    """The time and the place of an end would reveal what rows hold; the weights are those of the same plain
+    computation.
+    """
     settings = replace(QUICK, learning_rate=60.0)
     case = case_of(insecure_test_key, model=model, settings=settings, epochs=20)
     seats = case.seats()

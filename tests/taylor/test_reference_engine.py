@@ -1,4 +1,4 @@
-"""A training by python-paillier, beside the same training by Blindfit's own arithmetic: one model, one loss."""
+"""A training by python-paillier and the same training by Blindfit's own arithmetic give one model and one loss."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ class Cluster(World):
         return Lost(victim, session, error, code, ended - given, stopped - given)
 
     def points(self, *overrides: str) -> dict[str, list[str]]:
-        """What each party passes in an undisturbed training."""
+        """Return the points that each party passes in an undisturbed training."""
         for name in ROLES:
             self.path("run", name, POINTS).touch()
         self.train(*overrides)
@@ -122,12 +122,12 @@ async def _until_it_stops(process: Forked) -> float:
 
 @dataclass(frozen=True)
 class Lost:
-    """How a job ended whose victim obeyed its order.
+    """End of a job whose victim obeyed its order.
 
     Attributes:
-        error: the coordinator's; None when the job was done all the same.
-        took_s: from the signal to the coordinator's answer.
-        stopped_s: from the signal to the end of the victim's process.
+        error: the coordinator's error; None if the job was done nevertheless.
+        took_s: seconds from the signal to the coordinator's answer.
+        stopped_s: seconds from the signal to the end of the victim's process.
     """
 
     victim: str

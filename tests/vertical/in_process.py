@@ -38,7 +38,7 @@ class TrainingBegins(Exception):
 
 
 class Seated:
-    """What stands in for the training's loop, and keeps what it is called with."""
+    """Replacement of the training's loop, which keeps its arguments."""
 
     def __init__(self) -> None:
         self.seats: dict[str, DataSeat] = {}
@@ -157,7 +157,7 @@ def _run(project: World, overrides: tuple[str, ...], session: str) -> None:
 
 class WholeChannel(LocalChannel):
     def require_all_read(self, *, but: type[object]) -> None:
-        """A local network keeps no count of what is unread."""
+        """Do nothing: a local network does not count unread messages."""
 
 
 @contextmanager

@@ -1,5 +1,7 @@
-"""A training and a session that resumes it, at once: they would write over each other's checkpoints, and in shares,
-with one MAC key in both, one could use what the other told.
+"""A training and a session that resumes it cannot run at the same time.
+
+They would write over each other's checkpoints. In shares, with one MAC key in both, one could use what the other
+revealed.
 """
 
 from __future__ import annotations
@@ -50,7 +52,7 @@ class Begun:
 
 
 def refuses(node: PartyNode, job: Job[Any]) -> None:
-    """Each party for itself: another may have been restarted since."""
+    """Check that a party refuses; each party is asked, because another may have been restarted since."""
     name = node.settings.name
     me = Member(name, job.parties[name].role, "a:1", job.parties[name].dataset)
     with pytest.raises(PolicyRefused, match="is still running"):
@@ -58,7 +60,7 @@ def refuses(node: PartyNode, job: Job[Any]) -> None:
 
 
 async def both(nodes: World, root: Path, begun: Begun, system: str) -> list[Any]:
-    """What a training and one that resumes it end with."""
+    """Return the ends of a training and of one that resumes it."""
     job = load_job(root / "job.toml", list(OPTIONS[system]))
     async with nodes.up(job) as up:
         first = nodes.session(job, up)

@@ -65,7 +65,7 @@ class Parties(dict[str, Party]):
         return same
 
     def lose(self, name: str) -> None:
-        """A party has lost what it drew, or says so."""
+        """Remove the party's key of the draw, as a party does that has lost it or claims so."""
         self[name].store._db.execute("UPDATE draws SET key = NULL")
 
 
@@ -88,7 +88,7 @@ def test_what_was_drawn_is_drawn_once_for_the_same_people(parties: Parties) -> N
 
 
 def test_so_many_draws_and_no_more(parties: Parties) -> None:
-    """Whoever loses them, and whichever others take part."""
+    """The limit holds for any party that loses its draws, and any other parties."""
     drawn = []
     for number in range(MOST_MEMBERSHIP):
         drawn.append(parties.draw(TWO if number % 2 else tuple(ROLES)))

@@ -1,4 +1,4 @@
-"""The jitter of labels that are numbers: one draw in the label's units, whatever splits and scales trainings have."""
+"""The jitter of numeric labels: one draw in the label's units, for any splits and scales of trainings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LINEAR = ("taylor.model=linear", 'taylor.unsafe=["label-bits"]')  # as if the ac
 
 
 class Shown:
-    """What gradients are made of, back in the label's units: a passive party knows mean and scale well."""
+    """Inputs of the gradients, back in the label's units: a passive party knows mean and scale well."""
 
     def __init__(self, project: World, monkeypatch: pytest.MonkeyPatch) -> None:
         self._project, self._prepare = project, training.prepare

@@ -1,4 +1,4 @@
-"""When a training of numbers ends tells nobody anything of labels, as long as no hold-out loss decides it."""
+"""The epoch at which a training of numbers ends reveals nothing about labels, unless a hold-out loss decides it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ROWS, EPOCHS = 90, 4
 
 
 def epochs_told(root: Path, labels: np.ndarray, *overrides: str) -> dict[str, object]:
-    """By role that is told of it, with labels that nobody but the bank has."""
+    """Return the reported number of epochs by role, with labels that only the bank has."""
     root.mkdir()
     project = bank_and_shops(root, rows=ROWS, epochs=EPOCHS)
     with_numbers(project, labels)

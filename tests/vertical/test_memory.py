@@ -56,7 +56,7 @@ def test_an_ended_session_lets_go_of_its_work(tmp_path: Path, monkeypatch: pytes
         raise DataError("this disk is full")
 
     async def held(nodes: dict[str, PartyNode], *ends: str) -> set[str]:
-        """What is left of the sessions, of which the newest ended so at some party."""
+        """Return what is left of the sessions; at some party the newest has ended in this state."""
         sessions = [list(node.sessions._sessions.values()) for node in nodes.values()]
         newest = {some[-1].state for some in sessions}  # a party may fall with another one before it is cancelled
         assert {len(some) for some in sessions} == {len(ends)}

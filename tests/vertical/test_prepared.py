@@ -1,4 +1,4 @@
-"""What a data party makes of its aligned rows: the scale is that of the rows that are trained on, and of no other."""
+"""A data party prepares its aligned rows: only the rows that are trained on decide the scale."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def aligned_rows() -> PartyRows:
 
 
 def with_other(rows: PartyRows, positions: np.ndarray) -> PartyRows:
-    """Far larger features and labels at these positions."""
+    """Return the rows with far larger features and labels at these positions."""
     features, labels = rows.features.copy(), np.array(rows.labels)
     features[positions] += 1e6
     labels[positions] += 1e6
@@ -92,7 +92,7 @@ def test_slots_without_a_row_have_no_say_in_it() -> None:
 
 
 def test_a_column_that_is_constant_in_training_keeps_its_place() -> None:
-    """To leave it out would tell the others of it, and to refuse it would tell the row that makes it vary."""
+    """Leaving it out would reveal it to the others, and refusing it would reveal the row that makes it vary."""
     rows = aligned_rows()
     rows.features[PLAN.train, 1] = 7.0
     made = prepared(rows)
@@ -102,7 +102,7 @@ def test_a_column_that_is_constant_in_training_keeps_its_place() -> None:
 
 
 def test_rows_are_bounded_before_those_that_stand_out_are_shortened() -> None:
-    """Ten long rows share a direction with a short one, and leave it alone there once they are bounded."""
+    """Ten long rows share a direction with a short one. Once they are bounded, only the short one has length there."""
     signs, train = np.random.default_rng(1).choice([-1.0, 1.0], (N_ROWS, len(NAMES))), PLAN.batches[0]
     sizes = np.tile([0.6, 1.05, 1.0], (N_ROWS, 1))
     sizes[train, :2] = 0.0

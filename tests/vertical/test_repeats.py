@@ -1,4 +1,4 @@
-"""What trainings on the same people may not give away together: labels by their batches, features by their scores."""
+"""Trainings on the same people must not reveal too much together: labels by their batches, features by their scores."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_a_layout_is_refused_in_the_same_words_whatever_was_revealed_before(two_
 
 
 def test_a_new_snapshot_of_the_labels_begins_no_count_again(two_layouts: World) -> None:
-    """Not by the same rows, nor by one row fewer in another order and with ids in upper case."""
+    """Neither the same rows nor one row fewer, in another order and with ids in upper case, start the count again."""
     bits, said = layouts(two_layouts), refused_layout(two_layouts, "third")
     two_layouts.publish("bank")
     assert refused_layout(two_layouts, "fourth") == said
@@ -169,7 +169,7 @@ def test_what_makes_the_same_equations_is_the_same_layout(project: World) -> Non
 
 @pytest.mark.parametrize("changed", [0, 1])
 def test_labels_that_are_published_again_are_new_equations(project: World, changed: int) -> None:
-    """Whether any label changed, and so what it is now, is not for others to find out from what is refused."""
+    """Others must not find out from a refusal whether a label changed."""
     seated(project)
     labels = project.table("bank")["bought"]
     project.columns("bank", bought=[1 - label if place < changed else label for place, label in enumerate(labels)])
@@ -259,7 +259,7 @@ def test_test_rows_that_another_model_has_scored_end_a_training_before_it_begins
 
 
 def test_rows_that_scores_would_reveal_are_published_by_a_declaration_only(project: World) -> None:
-    """Three columns: the operator declares that no scores are given, and others see that whatever the rows hold."""
+    """There are three columns. The operator declares that no scores are given, and others see this for any rows."""
     project.set("datasets.rows.models_per_row", None, *SHOPS)
     with refused(
         'set {}.models_per_row = 0 to give no scores, or {}.models_per_row = "unlimited" if its features are not secret'

@@ -97,7 +97,7 @@ def test_label_dp_of_rows_is_not_promised_of_persons(project: World, party: str)
 
 
 def jitter_of(made: Seated) -> np.ndarray:
-    """What the active party added to its labels' terms."""
+    """Return what the active party added to its labels' terms."""
     bank, grid = made.seats["bank"], made.parameters.grid
     assert bank.y is not None  # the active party's
     plain = grid.label_terms(bank.y, np.zeros(len(bank.y)))
@@ -131,7 +131,7 @@ def test_a_resumed_training_has_the_order_and_the_jitter_that_it_began_with(proj
 
 @pytest.fixture
 def jitters(monkeypatch: pytest.MonkeyPatch) -> list[dict[int, float]]:
-    """Of each training from now on: the jitter of each person, by the digest that the active party knows."""
+    """Jitter of each person in each training from now on, by the digest that the active party knows."""
     found: list[dict[int, float]] = []
     drawn_for = Taylor.draw_jitter
 
@@ -210,7 +210,7 @@ def is_same(one: DataSeat, other: DataSeat) -> bool:
 
 @pytest.mark.parametrize("party", ["bank", "shop-a"])
 def test_a_training_is_resumed_on_the_rows_that_it_began_with(project: World, party: str) -> None:
-    """Kept positions would point at other rows, and a label that changed would be released beside the old one."""
+    """Kept positions would point at other rows, and a changed label would be released in addition to the old one."""
     begun = seated(project)
     table = project.root / f"{party}.csv"
     header, first, *rows = table.read_text().splitlines()

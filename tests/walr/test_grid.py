@@ -142,7 +142,7 @@ def test_the_width_does_not_change_request_hash_or_sum() -> None:
 
 
 def sums_of(rows: ConsumerRows) -> list[int]:
-    """Of all, each with the label 1."""
+    """Sum all rows, each with the label 1."""
     tally = Tally(walr.step_1_open(rows, BOUND, SETTINGS), lambda _: None)
     for batch in rows.batches():
         tally.add(batch, lambda ids: (np.ones(len(ids), np.uint8), np.ones(len(ids), np.bool_)), consumer="insurer")
@@ -206,7 +206,7 @@ def test_narrow_rows_under_a_bound_that_they_cannot_reach() -> None:
 
 
 def test_narrow_rows_that_are_too_long_are_made_shorter() -> None:
-    """A consumer may send -2^15, of which int16 holds neither the square nor the magnitude."""
+    """An active party may send -2^15: int16 holds neither its square nor its magnitude."""
     rows = np.array([[-(2**15), -(2**15)], [2**15 - 1, 2**15 - 1], [1, 1]], np.int16)
     enforced, scaled = fixed_point.enforce_norm_bound(rows, BOUND)
     assert (enforced.dtype, scaled) == (np.int16, 2)
@@ -214,7 +214,7 @@ def test_narrow_rows_that_are_too_long_are_made_shorter() -> None:
     assert (np.sign(enforced) == np.sign(rows)).all()
 
 
-# --- bounds that hang on rows -----------------------------------------------------------------------------
+# --- bounds that depend on rows ---------------------------------------------------------------------------
 
 BITS = st.sampled_from(["auto", *range(fixed_point.MIN_FRAC_BITS, fixed_point.MAX_FRAC_BITS + 1)])
 NORMS = st.floats(-60, 60).map(lambda power: 2.0**power)
@@ -240,7 +240,7 @@ TRUSTS = ["trusted", "encrypted-rows", "two-servers", "shared-rows"]
 def test_whatever_rows_hold_there_is_a_grid_for_them(
     norm: float, bits: int | str, epsilon: float, delta: float, rows: int | None, columns: int, trust: str
 ) -> None:
-    """What the server and the proof of short rows ask of a grid holds too, for as many rows as there may be."""
+    """The conditions of the server and of the proof of short rows hold too, for as many rows as there may be."""
     job = job_with(bits, min(max(epsilon, walr.MIN_EPSILON), walr.MAX_EPSILON), delta, rows, trust)
     try:
         job.grid_of_rows(3.0, columns)
@@ -263,11 +263,11 @@ def test_whatever_rows_hold_there_is_a_grid_for_them(
 
 @each_case("columns", [1, 20, 2042, fixed_point.MAX_COLUMNS])
 def test_the_proof_of_short_rows_leaves_no_gap_between_grids(columns: int) -> None:
-    """Where hardly one power of two lies between the least and the largest bound, the norm is changed."""
+    """The norm is changed where hardly one power of two lies between the least and the largest bound."""
     for epsilon in np.linspace(1, walr.MAX_EPSILON, 50).tolist():
         job = job_with("auto", epsilon, 1e-30, None, "shared-rows")
         if gaussian.noise_multiplier("analytic", epsilon, 1e-30) < 0.3 and columns > 2000:
-            continue  # so little noise has no grid for so many columns, whatever the norm
+            continue  # such small noise has no grid for so many columns, for any norm
         for norm in np.geomspace(0.2, 2000, 60).tolist():
             grid = job.grid_of_rows(norm, columns)
             Plan(1, columns, grid.norm_bound)

@@ -61,7 +61,7 @@ class LargerHouse(Split):
         pyarrow.csv.write_csv(pa.table({"id": list(self.labels), "label": labels}), self.root / "labels.csv")
 
     def on(self, running: LocalCluster | None) -> None:
-        """The shop reads by this cluster, or alone."""
+        """Make the shop read by this cluster, or by itself."""
         self.write_party("shop")
         path = self.root / "shop.toml"
         text = path.read_text() + 'missing = "mean"\n'
@@ -72,7 +72,7 @@ class LargerHouse(Split):
 
 @pytest.fixture
 def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LargerHouse:
-    """Whose snapshots are read in batches of 32 rows, by whoever reads them."""
+    """Every reader reads its snapshots in batches of 32 rows."""
     read = Snapshot.source
 
     def in_small_batches(self: Snapshot) -> Source:
@@ -180,7 +180,7 @@ def test_parts_are_whole_batches_and_all_of_them(house: LargerHouse) -> None:
 
 
 def test_rows_are_cut_and_taken_where_they_are(house: LargerHouse, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where a worker has room for one part alone."""
+    """This holds if a worker has room for only one part."""
     monkeypatch.setattr(partitions, "MOST_HELD_BYTES", 1)
     house.on(None)
     house.run(job="trusted.toml")

@@ -1,4 +1,4 @@
-"""What the active party of a walr job makes of its rows: nothing of it depends on those that are held out."""
+"""The active party of a walr job prepares its rows: nothing depends on the held-out ones."""
 
 from __future__ import annotations
 

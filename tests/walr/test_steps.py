@@ -48,7 +48,8 @@ def test_the_request_id_follows_from_the_content() -> None:
     assert walr.step_1_open(ROWS, NORM_BOUND, SETTINGS, (b"receipt", b"signed"), "session").request_id == (
         REQUEST.request_id
     )
-    assert walr.step_1_open(ROWS, NORM_BOUND, replace(SETTINGS, epsilon=1)) == REQUEST  # a hash tells 1 from 1.0
+    # a hash distinguishes 1 from 1.0
+    assert walr.step_1_open(ROWS, NORM_BOUND, replace(SETTINGS, epsilon=1)) == REQUEST
     others = [
         walr.step_1_open(rows_of(seed=1), NORM_BOUND, SETTINGS),
         walr.step_1_open(ROWS, NORM_BOUND + 1, SETTINGS),
@@ -279,7 +280,7 @@ class Whole(np.ndarray):
 
 
 def test_a_label_does_not_change_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every row of a batch goes into the product: were the rows of a label picked out, time would tell their number."""
+    """Every row of a batch goes into the product. If rows were picked by label, time would reveal their number."""
     monkeypatch.setattr(fixed_point, "enforce_norm_bound", lambda rows, bound: (rows.view(Whole), 0))
     for labels in (dict.fromkeys(ROWS.ids, 0), dict.fromkeys(ROWS.ids, 1)):
         tally = Tally(REQUEST, lambda _: None)

@@ -1,4 +1,4 @@
-"""What comes of a model of several holders: reports, the pre-flight, evaluation of scores that they made together."""
+"""Use of a model of several parties: reports, the pre-flight, evaluation of scores that they made together."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_the_command_names_training_and_prediction_by_their_reports(
 
 
 def write_reports(directory: Path, model: str, predicted: JobSession) -> None:
-    """Of a training and of a prediction, as far as `blindfit evaluate` reads them."""
+    """Write reports of a training and of a prediction, as far as `blindfit evaluate` reads them."""
     contents = {"model": {"session": model}, "scores": {"session": predicted.id, "job": predicted.job.to_dict()}}
     for name, report in contents.items():
         (directory / name).mkdir()
@@ -237,8 +237,8 @@ def test_the_report_says_who_learnt_what_and_shows_every_part(trained: tuple[Hol
             (out / name / file).write_bytes(source.read_bytes())
     made = write_report(session, out, list(HOLDERS))
     sections = {section["topic"]: " ".join(section["sentences"]) for section in made.content["privacy_statement"]}
-    assert "Weights hang on the columns of the others" in sections["learnt-passive"]
-    assert "Of bank and chain: how many columns" in sections["learnt-active"]
+    assert "Weights depend on the columns of the other parties" in sections["learnt-passive"]
+    assert "About bank and chain: the number of columns" in sections["learnt-active"]
     assert "rows that all of them have" in sections["trust"]
     assert "and every row that shop, bank and chain sent" in sections["collusion"]
     page = made.html_path.read_text()

@@ -52,7 +52,7 @@ job_done, trained = done_once(Holders)
 
 @pytest.fixture
 def fits(monkeypatch: pytest.MonkeyPatch) -> list[walr_server.ToFit]:
-    """What the server has fitted."""
+    """Inputs of the server's fits."""
     seen: list[walr_server.ToFit] = []
     fit = walr_server.fit_blocks
 
@@ -112,8 +112,9 @@ def write_persons(house: Holders, size: int, most: int) -> dict[str, str]:
 def test_rows_past_their_persons_bound_are_neither_summed_nor_fitted(
     house: Holders, fits: list[walr_server.ToFit], monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
-    """The first rows of each person count, in the order in which the active party sends those that all have. A longer
-    row that does not count shortens no other, and makes no column count."""
+    """The first rows of each person count, in the order in which the active party sends the common rows.
+
+    A longer row that does not count shortens no other, and makes no column count."""
     persons = write_persons(house, 3, most)
     without_noise(monkeypatch)
     sent: list[ConsumerRows] = []
@@ -278,7 +279,7 @@ def test_a_norm_bound_of_the_job_is_split_by_columns(
 def test_no_job_ends_for_how_long_rows_are(
     house: Holders, job: str, settings: tuple[str, ...], quantiles: tuple[float, ...], least: float, most: float
 ) -> None:
-    """Else by which quantiles are refused, uncharged, whoever proposes jobs finds the rows' norms."""
+    """Otherwise uncharged refusals would reveal the rows' norms to a proposer that tries quantiles."""
     for quantile in quantiles:
         session = house.run(*settings, f"walr.norm_quantile={quantile}", "privacy.epsilon=3.9", job=job)
         bound = house.written("shop", session, "report.json")["privacy"]["norm_bound"]
@@ -318,14 +319,15 @@ def test_rows_that_are_sent_again_for_the_same_job_count_as_another_fit(
     """An active party may ask the server under another name, with other columns of its own."""
     house, _ = trained
     lying(monkeypatch, lambda request: replace(request, request_id="another", epsilon=request.epsilon / 4))
-    with suppress(BlindfitError):  # whatever becomes of it, the rows have left
+    with suppress(BlindfitError):  # in any case the rows have left
         house.run()
     assert counted_fits(house) == 2
 
 
 def test_a_release_is_fitted_once(trained: tuple[Holders, JobSession]) -> None:
-    """Else each setting of the fit would give a holder as many equations about the others' columns as it has weights,
-    for nothing."""
+    """Otherwise each setting of the fit would give a party free equations about the others' columns.
+
+    There would be as many equations as the party has weights."""
     house, _ = trained
     with refused("this release was fitted with other settings: set privacy.release to another name for another draw"):
         house.run("walr.l2=0.5")
@@ -335,7 +337,7 @@ def test_a_release_is_fitted_once(trained: tuple[Holders, JobSession]) -> None:
 
 
 def test_a_fit_without_an_end_is_the_one_fit_of_its_release(house: Holders, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else each setting that is tried tells another bit of everybody's rows."""
+    """Otherwise each setting that is tried would reveal another bit of everybody's rows."""
     with monkeypatch.context() as small:
         small.setattr(several_parties, "LARGEST_WEIGHT", 0.01)
         with pytest.raises(BlindfitError, match="meter cannot take part"):
@@ -407,7 +409,7 @@ def test_a_server_that_was_stopped_between_charge_and_fit_fits_afterwards(
 def test_a_fit_ends_with_its_session_and_takes_no_thread_of_others(
     house: Holders, monkeypatch: pytest.MonkeyPatch, job: str
 ) -> None:
-    """Else one charge is fitted again and again, uncharged, until no thread is left for other sessions."""
+    """Otherwise one charge would be fitted again and again, uncharged, until no thread is left for other sessions."""
     fitting: set[str] = set()
     fit = solvers._SOLVERS["gradient-descent"]
 
@@ -448,7 +450,7 @@ def test_weights_that_hang_on_the_same_rows_are_counted_over_all_fits(house: Hol
     with pytest.raises(PolicyRefused, match=r"more bits .* than a quarter of the common rows") as refused:
         house.run("privacy.epsilon=1.1")
     assert house.spent() == 2
-    assert not re.search(r"\d", str(refused.value))  # which would tell how many rows are common
+    assert not re.search(r"\d", str(refused.value))  # which would reveal how many rows are common
 
 
 @pytest.mark.parametrize(("most", "is_let_pass"), [(1, False), (4, True)])
@@ -466,7 +468,7 @@ def test_bits_of_weights_are_compared_with_the_rows_that_count(house: Holders, m
 def test_an_active_party_does_not_have_anothers_bits_counted_for_its_own_snapshot(
     house: Holders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It hears the bank's id first, and tells the server that it is its own."""
+    """The active party reads the bank's id first, and then claims it as its own to the server."""
     shake = handshake.run_party
 
     async def lying(mine: handshake.Hello, peers: Sequence[tuple[str, str]], channel: Any) -> Any:
@@ -487,7 +489,7 @@ def test_an_active_party_does_not_have_anothers_bits_counted_for_its_own_snapsho
 
 
 def test_no_holder_gets_anothers_row_sum_or_weight(house: Holders, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of all that is decoded at a holder, in calls and in the session, beside ids of its own."""
+    """The test covers all that a party decodes, in calls and in the session, except its own ids."""
     from blindfit.parties.wire import exchange
 
     heard: dict[str, list[object]] = {name: [] for name in HOLDERS}
@@ -643,7 +645,7 @@ def test_where_a_passive_party_says_another_block_than_the_active_party_asks_for
 def test_too_few_rows_for_the_columns_are_refused_by_public_numbers_and_nothing_is_charged(
     house: Holders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By the server too, whatever the active party's own check says."""
+    """The server refuses too, for any result of the active party's own check."""
     release = lead.release_sum
 
     async def fewer(party: Any, session: Any, rows: ConsumerRows, *args: Any) -> Any:
@@ -689,7 +691,7 @@ def test_a_holder_whom_the_label_holder_did_not_name_gets_no_weights(house: Hold
 
 
 def test_a_person_asked_for_who_is_not_in_the_table_is_not_told_by_place(house: Holders) -> None:
-    """Its place would tell which rows the holders have in common."""
+    """The place would reveal which rows the parties have in common."""
     house.root.joinpath("labels.csv").write_text(
         "\n".join(
             line for line in house.root.joinpath("labels.csv").read_text().splitlines() if not line.startswith("row 4")
@@ -725,7 +727,7 @@ def test_an_id_that_comes_twice_does_not_tell_how_many_before_it_are_common(
 
 @pytest.mark.parametrize("public", ["", "rows_are_public = true\n"])
 def test_too_few_rows_in_common_are_not_counted_to_anybody(house: Holders, public: str) -> None:
-    """The active party has enough, by itself; how many the others have of these is theirs, not the server's to tell."""
+    """The active party has enough by itself. The server must not reveal how many of these the others have."""
     meter = house.root / "meter.toml"
     meter.write_text(meter.read_text().replace("min_rows = 20", "min_rows = 1200") + public)
     assert 0.8 * len(house.ids("shop")) > 1200 > 0.8 * len(house.common)

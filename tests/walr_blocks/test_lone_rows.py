@@ -20,14 +20,14 @@ def integers(*columns: np.ndarray) -> np.ndarray:
 
 
 def hat(rows: np.ndarray) -> np.ndarray:
-    """Leverages by the pseudo-inverse, of columns of one length, so that no small one counts as none."""
+    """Compute leverages by the pseudo-inverse, of columns of one length, so that no small one counts as zero."""
     real = rows.astype(float)
     real = real / np.maximum(np.linalg.norm(real, axis=0), 1)
     return np.einsum("ij,ji->i", real, np.linalg.pinv(real, rcond=1e-11))
 
 
 def assert_nobody_stands_out(rows: np.ndarray, n_columns: tuple[int, ...]) -> None:
-    """In the columns of all holders but any one."""
+    """Check this in the columns of all parties except one, for each party."""
     blocks = np.split(rows, np.cumsum(n_columns)[:-1], axis=1)
     for one in range(len(blocks)):
         others = np.concatenate([b for at, b in enumerate(blocks) if at != one], axis=1)
@@ -71,7 +71,7 @@ def test_a_column_for_every_level_beside_a_constant_costs_one_of_them_and_no_per
 
 
 def nested(rng: np.random.Generator) -> np.ndarray:
-    """Columns at the second and the third holder, of which each pair differs in one row."""
+    """Return columns at the second and the third party, of which each pair differs in one row."""
     wide = [(np.arange(ROWS) // 40 == pair) * 1.0 for pair in range(4)]
     narrow = [column * (np.arange(ROWS) % 40 > 0) for column in wide]
     return integers(rng.normal(size=(ROWS, 4)), *wide, *narrow)

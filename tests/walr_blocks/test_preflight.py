@@ -1,4 +1,4 @@
-"""What `check` says of a WALR of several parties from public sizes, before a server is asked."""
+"""Findings of `check` about a WALR of several parties from public sizes, before a server is asked."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_check_and_run_agree_on_bits_of_weights(
 
 
 def test_derived_columns_need_rows_as_others_do(tmp_path: Path) -> None:
-    """And they are named."""
+    """The findings name them."""
     house = house_of(tmp_path, 439)
     house.set("datasets.rows.derive", {"bin": {"by": "bins", "of": "a", "bins": 4}}, "bank")
     (said,) = refusals(found := house.check(WHOLE))

@@ -78,7 +78,7 @@ def test_a_persons_rows_are_counted_as_ever(
 
 
 def test_a_job_again_gets_the_remembered_answer_for_nothing(house: Split, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Though the rows would be encrypted anew."""
+    """This holds although the rows would be encrypted again."""
     sums = released(monkeypatch)
     house.run(job="hidden.toml")
     house.run(job="hidden.toml")
@@ -87,7 +87,7 @@ def test_a_job_again_gets_the_remembered_answer_for_nothing(house: Split, monkey
 
 
 def test_who_lost_the_key_pays_again(house: Split, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was remembered is under the old one."""
+    """The remembered answer is under the old key."""
     sums = released(monkeypatch)
     house.run(job="hidden.toml")
     (house.root / "state/shop" / ROW_KEY).unlink()
@@ -107,7 +107,7 @@ def test_a_server_whose_policy_does_not_say_so_refuses(house: Split) -> None:
 
 
 def asking(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> None:
-    """A consumer whose job is one thing and whose request is another."""
+    """Change the requests, as an active party does whose request differs from its job."""
     made = Servers.requests
 
     def changed(self: Servers, *args: Any) -> list[AggregateOpen]:
@@ -174,7 +174,7 @@ def test_the_consumer_needs_no_flag_and_a_flag_in_vain_is_refused(house: Split) 
 
 
 def test_the_server_gets_no_feature_no_salt_and_no_sum(house: Split, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of every octet that it gets, and of all that it keeps."""
+    """The test searches every octet that the server gets, and all that it keeps."""
     seen = overheard(monkeypatch)
     sums = released(monkeypatch)
     asked: list[Any] = []
@@ -200,13 +200,13 @@ def kept_by(house: Split, party: str) -> bytes:
 
 
 def spellings(sums: np.ndarray) -> list[bytes]:
-    """Of all of them together: one alone has five digits, which are somewhere by chance."""
+    """Return the spellings of all sums together: one sum has five digits, which occur somewhere by chance."""
     octets = [sums.astype(kind).tobytes() for kind in ("<i8", ">i8")] + [b"".join(map(varint, sums.tolist()))]
     return octets + [mark.join(map(str, sums.tolist())).encode() for mark in (",", ", ")]
 
 
 def varint(number: int) -> bytes:
-    """Of a sint64 of protobuf, as a kept answer has it."""
+    """Encode a sint64 of protobuf, as a kept answer has it."""
     left = number << 1 if number >= 0 else -2 * number - 1
     octets = bytearray()
     while left > 127:

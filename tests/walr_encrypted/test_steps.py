@@ -172,7 +172,7 @@ def test_two_answers_of_one_sum_share_no_ciphertext(insecure_test_key: PrivateKe
     assert one.ciphertexts != other.ciphertexts
 
 
-# --- what the consumer says of its key ---------------------------------------------------------------------
+# --- the active party's statement about its key --------------------------------------------------------------
 
 
 def test_the_request_is_named_by_its_key_and_keeps_its_salt(real_key: PrivateKey) -> None:

@@ -40,10 +40,10 @@ async def honest(rows: SharedRows, channel: Channel) -> None:
 class Seats:
     """
     Attributes:
-        masked: what the shop sends in the place of its masked rows, to each server.
+        masked: function that replaces the shop's masked rows for each server.
         prove: the shop's step 5.
-        server: what makes a server; another class of it lies.
-        told_dealer: what the shop tells the dealer of its rows, of what it tells the servers.
+        server: class of a server; another class lies.
+        told_dealer: function that changes the shop's plan for the dealer.
     """
 
     rows: ConsumerRows

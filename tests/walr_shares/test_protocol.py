@@ -78,7 +78,7 @@ def test_a_shop_that_sends_both_a_longer_row_is_refused_by_both(by: int) -> None
 
 
 def test_a_shop_that_sends_a_huge_row_with_small_squares_is_refused() -> None:
-    """It proves what it can: the sums are too large for its bits."""
+    """The shop proves what it can: the sums are too large for its bits."""
     rows = rows_of()
     plan = dealt_masks.plan_of(Seats(rows, labels_for(40)).request)
     row = f.elements(np.array(huge_row(plan), np.int64))
@@ -132,7 +132,7 @@ def replace_value(share: Share, value: Elements) -> Share:
 
 @pytest.mark.parametrize("liar", SERVERS)
 def test_a_server_that_hides_a_long_row_is_caught_by_the_mac(liar: str) -> None:
-    """It knows what the rows exceed the bound by; it does not know the MAC key."""
+    """The server knows by how much the rows exceed the bound; it does not know the MAC key."""
 
     class Colludes(SaysZero):
         excess = f.elements([12345])
@@ -167,8 +167,9 @@ def test_a_shop_that_tells_the_servers_different_bits_is_noticed(server: str) ->
 
 
 def test_coefficients_are_drawn_when_nobody_can_choose_what_they_test(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server tells the shop, with which it colludes, all that it knows. So signs are drawn after the rows have come,
-    and coefficients after the bits have: neither is known before.
+    """A server shares all that it knows with the shop, with which it colludes.
+
+    So signs are drawn after the rows have come, and coefficients after the bits have: neither is known before.
     """
     events: list[tuple[str, str, bytes]] = []
 
@@ -217,7 +218,7 @@ def test_coefficients_are_drawn_when_nobody_can_choose_what_they_test(monkeypatc
     [{"n_rows": 48}, {"n_rows": 39}, {"n_columns": 2}, {"n_columns": 4}, {"norm_bound": NORM_BOUND - 1}],
 )
 def test_where_a_dealer_deals_for_other_rows_than_a_server_was_told_both_who_may_lie_are_named(change: Any) -> None:
-    """Masks of another length are the dealer's doing alone where it is the shop that told it another one."""
+    """Masks of another length may be the dealer's fault, or the shop's, if it asked the dealer for another length."""
     seats = Seats(rows_of(), labels_for(40), told_dealer=lambda plan: replace(plan, **change))
     with pytest.raises(MalformedMessage, match="which of the two lies") as refused:
         seats.run()
@@ -255,7 +256,7 @@ def test_what_a_server_gets_of_rows_is_uniform_whatever_they_are() -> None:
 
 
 def test_each_servers_share_of_the_sum_is_uniform() -> None:
-    """Over dealings: of the same rows and labels, so that one answer alone tells nothing."""
+    """The shares are uniform over dealings for the same rows and labels, so one answer by itself reveals nothing."""
     taken: list[float] = []
     sum_of = Server.sum_of
 

@@ -1,4 +1,4 @@
-"""The proof that rows are short: honest rows pass, no others do, whatever squares modulo p say."""
+"""The proof that rows are short: only honest rows pass, for any squares modulo p."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_squares_of_what_the_bits_allow_do_not_wrap_round(n_columns: int, norm_b
 
 
 def test_so_many_rows_that_a_holder_could_not_hold_their_shares_are_refused() -> None:
-    """A consumer that says so would fill its memory."""
+    """An active party that claims so many rows would fill the server's memory."""
     with pytest.raises(RangeError, match="are more than"):
         Plan(2**31, 50, 2**15)
 

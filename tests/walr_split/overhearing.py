@@ -33,7 +33,7 @@ Change = Callable[[ConsumerRows], ConsumerRows]
 
 
 def listen(house: Split, monkeypatch: pytest.MonkeyPatch, changed: dict[str, Change] | None = None) -> dict[str, Any]:
-    """What each server answers, in the end; a consumer that changes its rows for a server tells it their hash."""
+    """Return each server's final answer; an active party that changes its rows for a server sends it their hash."""
     answers: dict[str, Any] = {}
     ask = Servers._ask
 

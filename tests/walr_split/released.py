@@ -1,4 +1,4 @@
-"""What a WALR job has released and fitted, and releases without noise."""
+"""Released and fitted sums of WALR jobs, and releases without noise."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def without_noise(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def released(monkeypatch: pytest.MonkeyPatch) -> list[NoisySum]:
-    """What the active party fits to, job by job."""
+    """Return the sums that the active party fits to, job by job."""
     found: list[NoisySum] = []
     release = Servers.release
 

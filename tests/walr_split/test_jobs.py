@@ -1,4 +1,4 @@
-"""Whole jobs of a shop and two servers with shares: the sum, the charges, and whoever tries to get more."""
+"""Whole jobs of a shop and two servers with shares: the sum, the charges, and attempts to get more."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def refused(house: Split, wanted: str, *overrides: str) -> BlindfitError:
 
 
 def refused_by_a_deadline(house: Split, wanted: str) -> None:
-    """By the shortest one that leaves a busy machine enough time for the steps before."""
+    """Check the refusal under the shortest deadline that leaves a busy machine enough time for the steps before."""
     for seconds in (1, 4, 16):
         error = refused(house, f"waited {seconds} s for", f"timeouts.step_s={seconds}")
         if re.search(wanted, str(error)):
@@ -196,7 +196,7 @@ def test_a_budget_spent_at_one_server_costs_the_other_nothing(house: Split, poor
 
 
 def test_a_server_asked_alone_does_not_answer(house: Split, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A consumer that calls one of them only, within the very job: it waits for the other, and charges nothing."""
+    """An active party calls only one of them within the job: that server waits for the other, and charges nothing."""
     ask = Servers._ask
 
     async def asked(self: Servers, server: Any, request: Any, rows: Any) -> Any:
@@ -271,7 +271,7 @@ def test_too_few_rows_that_count_at_one_server_cost_the_other_nothing(tmp_path: 
 
 
 def test_a_server_lost_between_charge_and_answer_is_charged_once(house: Split, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its own ledger says so; the job again is answered from both memories, with the noise that was charged."""
+    """The server's own ledger has the charge; both memories answer the repeated job, with the charged noise."""
     release, lost = MeasurementService.release, []
 
     def losing(self: MeasurementService, *args: Any) -> NoisySum:
@@ -315,7 +315,7 @@ def test_a_server_lost_before_its_charge_is_charged_by_the_next_job(
 def test_an_answer_that_no_honest_server_gives_ends_the_job(
     house: Split, wrong: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It signs what it says, so that the lie itself must be noticed."""
+    """The server signs its answer, so the lie itself must be noticed."""
     release, draft, here = MeasurementService.release, walr.step_5_draft, threading.local()
 
     def lying(self: MeasurementService, *args: Any) -> NoisySum:
@@ -402,8 +402,10 @@ def test_a_sum_that_could_pass_half_the_modulus_is_refused_before_anything_is_se
 
 @pytest.mark.parametrize("job", ["job.toml", "shares.toml"])
 def test_a_forecast_counts_both_noises(house: Split, job: str) -> None:
-    """Of `plan`, of `check`, and what the job then reports: the square root of 2 times that of one trusted server. So
-    is the penalty that follows from the noise.
+    """The forecasts of `plan` and `check`, and the job's report, have the square root of 2 times one trusted server's
+    noise.
+
+    The penalty that follows from the noise grows as well.
     """
     planned, checked, released, penalties = {}, {}, {}, {}
     for each in (job, "trusted.toml"):
@@ -438,7 +440,7 @@ def test_a_forecast_of_an_evaluation_counts_both_noises(house: Split) -> None:
 
 
 def test_an_evaluation_asks_both_and_is_charged_at_both(trained: tuple[Split, JobSession]) -> None:
-    """Its figures are of both noises; either server alone, or a trusted job, is refused."""
+    """The figures contain both noises; an evaluation by only one server, or by a trusted job, is refused."""
     house, session = trained
     for rows in ("held-out", "all"):
         house.write_evaluation("job.toml", "two-servers", session.id, rows=rows, figures=["calibration"])

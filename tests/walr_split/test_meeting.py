@@ -1,4 +1,4 @@
-"""What two servers tell each other, in whatever order and however often the consumer calls."""
+"""Messages between two servers, in any order, and for any number of calls by the active party."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MINE = Agreement("split", b"ids", b"request", "")
 
 
 class Wire:
-    """Of a session: the other server says these, after so many timeouts."""
+    """A session's wire: the other server sends these messages, after this many timeouts."""
 
     def __init__(self, says: list[Any], timeouts: int = 0) -> None:
         self.says, self.timeouts, self.sent = says, timeouts, []

@@ -40,7 +40,7 @@ BROKEN = (grpc.aio.AioRpcError, asyncio.InvalidStateError, BlindfitError)
 
 class Attacker:
     """Args:
-    authority: whose certificates the server trusts.
+    authority: folder of the authority whose certificates the server trusts.
     """
 
     def __init__(self, authority: Path, port: int) -> None:
@@ -67,7 +67,7 @@ async def ask(client: MeasurementCalls, release: str, epsilon: float, n_rows: in
 
 
 async def connections(attacker: Attacker) -> None:
-    """That say nothing."""
+    """Open connections that send nothing."""
     while True:
         async with idlers(attacker.port, IDLE):
             attacker.made += 1
@@ -90,7 +90,7 @@ async def calls(attacker: Attacker) -> None:
 
 
 async def sessions(attacker: Attacker) -> None:
-    """That never start, each with half of a message; and proposals that are none."""
+    """Open sessions that never start, each with half of a message, and send invalid proposals."""
     async with attacker.connected("boss") as boss, attacker.connected("rival") as rival:
         control = control_pb2_grpc.ControlStub(boss)
         for _ in itertools.count():
@@ -127,7 +127,7 @@ async def half_a_message(channel: grpc.aio.Channel, session: str, stack: context
 
 
 async def requests(attacker: Attacker) -> None:
-    """Each another one, which is charged and kept, as many at once as there is room for."""
+    """Send different requests, each of which is charged and kept, as many at once as the limits allow."""
 
     async def one_after_the_other() -> None:
         client = attacker.client("rival")
@@ -139,7 +139,7 @@ async def requests(attacker: Attacker) -> None:
 
 
 async def refusals(attacker: Attacker) -> None:
-    """Of calls that cost the caller nothing."""
+    """Make calls that are refused and cost the caller nothing."""
 
     async def one_after_the_other() -> None:
         async with attacker.connected("rival") as channel:

@@ -79,7 +79,7 @@ async def metering(authority: Path, directory: Path, limits: Limits | None = Non
 
 
 def connect(node: PartyNode, own: Identity | None, limits: Limits | None = None) -> grpc.aio.Channel:
-    """Straight to gRPC: nothing on the caller's side refuses what the server should refuse."""
+    """Connect straight to gRPC: nothing on the caller's side refuses what the server should refuse."""
     root = make_identity(node.party.identity.files.authority.parents[1], "meter").authority_pem
     pair = (own.key_pem, own.certificate_pem) if own else (None, None)
     options = [
@@ -114,9 +114,9 @@ async def call(
     metadata: Sequence[tuple[str, str]] = (),
     timeout_s: float = 5,
 ) -> str:
-    """What the caller learns from the first answer: OK, the server's own code, or gRPC's status.
+    """Return the result that the caller learns from the first answer: OK, the server's own code, or gRPC's status.
 
-    Any method may be called so: a stream of one message is what a unary call is on the wire.
+    This can call any method: on the wire a unary call is a stream of one message.
     """
     stream = channel.stream_stream(method)(metadata=grpc.aio.Metadata(*metadata), timeout=timeout_s)
     try:

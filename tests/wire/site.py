@@ -58,7 +58,7 @@ class Site:
         return await tls.open_channel(self.identity, peer, address, self.limits)
 
     async def cut(self) -> None:
-        """Every connection is lost, nothing else."""
+        """Interrupt every connection, nothing else."""
         await self.stop()
         await self.start()
 
@@ -72,7 +72,7 @@ class Site:
         return channel
 
     def forget(self, session: str) -> None:
-        """What a restart does to a session."""
+        """Remove a session, as a restart does."""
         self.sessions.pop(session)
 
 
@@ -80,7 +80,7 @@ class Site:
 async def sites(
     authority: Path, *names: str, limits: Limits | None = None, tables: Sequence[Table] = ()
 ) -> AsyncIterator[dict[str, Site]]:
-    """Every one can reach every other directly."""
+    """Start sites of which each can reach every other directly."""
     up = {name: Site(authority, name, limits, tables) for name in names}
     try:
         for site in up.values():

@@ -1,4 +1,4 @@
-"""What a coordinator makes of a party's answers, whatever they are: one line, and the others are cancelled."""
+"""A coordinator turns any answer of a party into one line, and cancels the others."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Watched:
 
 
 def answering(monkeypatch: pytest.MonkeyPatch, parties: Mapping[str, Answers]) -> dict[str, str]:
-    """Addresses at which they answer."""
+    """Return addresses at which the parties answer."""
 
     @contextlib.asynccontextmanager
     async def opened(_own: object, name: str, address: str) -> AsyncIterator[Control]:
@@ -171,7 +171,7 @@ async def test_a_party_that_says_no_more_before_it_is_done(monkeypatch: pytest.M
 
 
 async def test_a_held_job_of_which_nothing_more_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is not approved, and starts nowhere."""
+    """The job is not approved, and starts nowhere."""
     error, asked = await refused(monkeypatch, Answers(pb.Event(state=pb.HELD), state=pb.HELD), PeerAborted)
     assert error.message == "meter ended the session: its operator did not approve the job"
     assert asked == ["Describe", "Propose", "Cancel", "FAILED"]
@@ -223,7 +223,7 @@ def test_a_training_that_had_begun_can_go_on(
     job = read_job({"name": "monday", "protocol": "taylor", "parties": members, **more})
     with pytest.raises(PeerError) as caught:
         drive(job, launched, Console(file=io.StringIO()))
-    said = "when it is mended, go on from the last epoch: --set "
+    said = "after the cause is mended, go on from the last epoch: --set "
     assert (said + expected in caught.value.hint) if expected else (said not in caught.value.hint)
 
 

@@ -66,7 +66,7 @@ async def node(authority: Path, tmp_path: Path) -> Any:
 
 
 async def refused(node: PartyNode, authority: Path, request: bytes, method: str = DESCRIBE) -> grpc.aio.AioRpcError:
-    """By raw bytes, on a channel that knows no message of ours."""
+    """Return the error for raw bytes, on a channel that knows no message of ours."""
     async with connect(node, make_identity(authority, "shop")) as channel:
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await channel.unary_unary(method)(request)
@@ -74,7 +74,7 @@ async def refused(node: PartyNode, authority: Path, request: bytes, method: str 
 
 
 def details_of(error: grpc.aio.AioRpcError) -> Iterator[Message]:
-    """As any gRPC library does it: code and sentence of the status are those of the call."""
+    """Yield the details as any gRPC library does: code and sentence of the status are those of the call."""
     status = rpc_status.from_call(error)
     assert status is not None
     for packed in status.details:

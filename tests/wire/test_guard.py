@@ -97,7 +97,7 @@ async def test_a_request_that_does_not_parse_is_malformed_for_callers_and_unread
         await asyncio.gather(coordinator.close(), shop.close())
 
 
-# --- what is told when something breaks -------------------------------------------------------------------
+# --- messages when something breaks -----------------------------------------------------------------------
 
 
 def broken(*_: object, **__: object) -> None:

@@ -1,4 +1,4 @@
-"""Handshake: whatever differs is named on both sides, before any data."""
+"""Handshake: both sides name every difference before any data."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def hello(name: str, **changes: object) -> Hello:
 
 
 def among(name: str, **changes: str | None) -> Hello:
-    """Who was told of other members."""
+    """Return the hello of a party that knows other members."""
     members = {k: v for k, v in {**MEMBERS, **{k.replace("_", " "): v for k, v in changes.items()}}.items() if v}
     return step_1_hello("walr", ROLES[name], members, PARAMETERS)
 
@@ -70,7 +70,7 @@ async def test_who_agrees_goes_on() -> None:
     [(("aa", "aa", "bb"), "p1"), (("aa", "bb", "bb"), "p1 or p2"), (("", "bb", "bb"), "p1 or p2")],
 )
 async def test_a_snapshot_is_one_partys_alone(snapshots: tuple[str, str, str], culprit: str) -> None:
-    """What is counted for one would else be counted for another."""
+    """Otherwise a charge of one party would count for another."""
     roles = {"p0": "measurement", "p1": "active", "p2": "passive"}
     network = LocalNetwork(roles, handshake.TABLE, timeout_s=60)
     hellos = {

@@ -1,4 +1,4 @@
-"""How long a link waits between two attempts."""
+"""The time that a link waits between two attempts."""
 
 from __future__ import annotations
 

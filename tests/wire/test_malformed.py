@@ -68,7 +68,7 @@ def greet(data: bytes) -> None:
 
 
 def frames(data: bytes) -> None:
-    """A stream that begins well, and goes on with this frame."""
+    """Accept a stream that begins well, and goes on with this frame."""
     inbox = Inbox("s", "p0", LIMITS, Account("p0", LIMITS.peer_bytes))
     inbox.accept(exchange_pb2.Frame(session="s", sender="p0", hello=exchange_pb2.Hello(outbox="outbox")))
     inbox.accept(exchange_pb2.Frame.FromString(data))
@@ -86,7 +86,7 @@ def ciphertexts(public_key: PublicKey) -> Reader:
 
 
 def public_key(data: bytes) -> None:
-    """The key's own bytes, in a message that is whole."""
+    """Decode the key's own bytes, in a message that is whole."""
     field = pb.Field(name="key", paillier_public_key=pb.PaillierPublicKey(data=data))
     codec.decode(pb.Message(kind="KeyOnly", fields=[field]).SerializeToString(), KeyOnly, culprit="p1")
 
@@ -165,7 +165,7 @@ def targets(insecure_test_key: PrivateKey) -> list[Target]:
 
 
 def mutated(dice: random.Random, valid: bytes) -> bytes:
-    """Bytes flipped, cut out, doubled, put in, or all random."""
+    """Return the bytes with some flipped, cut out, doubled or added, or all random."""
 
     def below(bound: int) -> int:
         return int(dice.random() * bound)  # a third of the test was `randrange`

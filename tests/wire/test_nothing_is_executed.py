@@ -61,7 +61,7 @@ MAY_READ_BUFFERS = {
 
 
 def name_of(node: ast.expr) -> str:
-    """a.b.c for such an expression, else an empty string."""
+    """Return "a.b.c" for such an expression, otherwise an empty string."""
     if isinstance(node, ast.Attribute) and (base := name_of(node.value)):
         return f"{base}.{node.attr}"
     return node.id if isinstance(node, ast.Name) else ""

@@ -30,7 +30,7 @@ from tests.certificates import quick_connections
 from tests.wire.jobs import JOB
 from tests.world import World
 
-LONG = 21  # iterations by which the fit that is held up is told from the other
+LONG = 21  # iterations that distinguish the delayed fit from the other
 MANY = 17
 PROCESSOR_THREADS = 6  # of asyncio's own pool on a machine with two cores
 

@@ -52,13 +52,15 @@ RULES = (
     Rule(
         "more",
         re.compile(
-            r"\b(?:one|two|three|four|\d+) (?!or )\w+(?: (?!or )\w+)? more\b(?! than| at| or| of)(?=[.,;:)]|$)", re.I
+            r"\b(?:one|two|three|four|\d+) (?!or )\w+(?: (?!or )\w+)? (?<!reveals )(?<!learns )more\b"
+            r"(?! than| at| or| of)(?=[.,;:)]|$)",
+            re.I,
         ),
         'write "one more noisy sum"',
     ),
     Rule(
         "none",
-        re.compile(r"\b(?:is|are|was|were) (?:none|no (?!longer|more)\w+)(?= ?[.,;:)]|$)"),
+        re.compile(r"(?<!there )(?<!There )\b(?:is|are|was|were) (?:none|no (?!longer|more)\w+)(?= ?[.,;:)]|$)"),
         'write "is not a valid date", "it has no rows"',
     ),
     Rule("in no form", _words("in no form", "in no way", "in so many words"), 'write "in any form"'),
@@ -78,13 +80,14 @@ RULES = (
     Rule(
         "who asks",
         re.compile(
-            r"(?:(?:^|[.:;(] ?)Who|\b(?:to|by|for|of|from|with) who) (?!can |may |is who)\w+s\b(?! what| whom|[^.]*\?)"
+            r"(?:(?:^|[.:;(] ?)Who|\b(?:to|by|for|of|from|with) who) (?!can |may |is |has |takes part)\w+s\b"
+            r"(?! what| whom|[^.]*\?)"
         ),
         'name the person: "a party that asks"',
     ),
     Rule(
         "he or she",
-        _words("he", "she", "his", "her", "hers", "him", "himself", "herself"),
+        re.compile(r"(?<![\w'-])(?:[Hh]e|[Ss]he|[Hh]is|[Hh]ers?|[Hh]im|[Hh]imself|[Hh]erself)(?![\w'-])"),
         "name the person or the party",
     ),
     # Exact verbs.
@@ -110,7 +113,7 @@ RULES = (
     # One word for one idea.
     Rule(
         "role",
-        _words("askers?", "consumers?", "label holders?", "feature holders?", "notary", "notaries", "arbiters?"),
+        _words("askers?", "consumers?", "label holders?", "feature holders?", "notary", "notaries"),
         "use the glossary's word: active party, passive party, measurement server, key node",
     ),
     # Numbers.
@@ -144,7 +147,7 @@ def opener_of(text: str) -> str | None:
 
 def sentences_of(text: str) -> list[str]:
     """Return the sentences of a paragraph."""
-    return [one for one in re.split(r"(?<=[.!?:;])[\"')*_]*\s+(?=[\"'(*_`]*[A-Z0-9X])", text) if one.strip()]
+    return [one for one in re.split(r"(?<=[.!?:;])[\"')*_]*\s+(?=[\"'(*_`]*[A-Z0-9X]|[\"'])", text) if one.strip()]
 
 
 def long_sentences_of(text: str, kind: Kind) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""What the tests give to workers, which must be able to import it."""
+"""Tasks that the tests give to workers, which must be able to import them."""
 
 from __future__ import annotations
 

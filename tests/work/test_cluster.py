@@ -250,7 +250,7 @@ def test_plain_tcp_and_tls_do_not_meet(shared: LocalCluster, tls_cluster: LocalC
 
 
 def test_the_peers_authority_is_not_the_clusters_under_any_name(files: PartyFiles, tmp_path: Path) -> None:
-    """Whoever has a certificate of it could run code on the cluster."""
+    """Anyone who has a certificate of it could run code on the cluster."""
     copy = tmp_path / "copy.pem"
     copy.write_bytes(files.authority.read_bytes())
     settings = party(

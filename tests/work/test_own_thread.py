@@ -128,7 +128,7 @@ async def test_a_message_that_does_not_leave_is_told_at_the_latest_at_the_end(
 async def test_a_message_that_does_not_leave_is_told_to_who_waits_for_an_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And not that somebody else does not answer."""
+    """The error does not blame another party for not answering."""
     Slow(PeerUnreachable(peer="p1", address="-", step="Numbers", reason="the connection was lost")).put_in(monkeypatch)
 
     async def asking(channel: Channel) -> None:

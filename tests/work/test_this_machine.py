@@ -1,4 +1,4 @@
-"""Tasks in processes of this machine: the same results as in this one, whatever happens to a process."""
+"""Tasks in processes of this machine give the same results as in this one, even if a process is lost."""
 
 from __future__ import annotations
 

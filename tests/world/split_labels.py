@@ -26,7 +26,7 @@ class Split(World):
     """
     Args:
         persons: four rows belong to each person, and two of them count.
-        asked: what the shop asked each server last.
+        asked: the shop's last request to each server.
     """
 
     persons: bool = False

@@ -128,8 +128,8 @@ class World:
         """Write a job file.
 
         Args:
-            parties: who takes part, by default every party.
-            dataset: of every party that has one, by default its first.
+            parties: parties that take part, by default every party.
+            dataset: dataset of every party that has one, by default its first.
             options: further options and tables of the job file.
         """
         seats = {name: self._seat(name, dataset) for name in parties or self.roles}
@@ -303,11 +303,11 @@ class World:
         module: Sequence[str] = ("blindfit",),
         sets: Sequence[str] = (),
     ) -> None:
-        """Start parties that stay up at their addresses.
+        """Start parties that keep running at their addresses.
 
         Args:
-            module: what a forked party runs, with its first arguments; {name} stands for the party's name.
-            program: what Python runs, in a process of its own; by default the party is forked.
+            module: module of a forked party, with its first arguments; {name} stands for the party's name.
+            program: program that Python runs in a separate process; by default the party is forked.
         """
         for name in names:
             self.path(f"{name}.ready").unlink(missing_ok=True)

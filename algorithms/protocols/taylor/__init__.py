@@ -45,7 +45,7 @@ Departures from the paper: the corrections 2 theta.mu / 4h, u' = (u o u), v = lo
 Learns: each party learns its own noisy gradients. The key node learns masked gradients and the hold-out loss of each
     epoch, which it announces as "go on" or "stop". After linkage it also learns five sums over the hold-out rows that
     match, and sends the active party a slope and an offset in steps of 1/32. Nobody learns another party's weights,
-    scores or labels. What gradients reveal, and the defences, is in docs/explanation/threat_model.md.
+    scores or labels. What gradients reveal, and the defences, is in docs/explanation/threat_model/index.md.
 """
 
 from __future__ import annotations

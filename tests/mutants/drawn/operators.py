@@ -100,7 +100,7 @@ def _places(node: ast.AST, around: Place) -> Iterator[Place]:
 
 
 def _is_mute(node: ast.AST) -> bool:
-    """Tell whether a change would have no meaning for a program."""
+    """Return True if a change would have no meaning for a program."""
     if isinstance(node, ast.JoinedStr | ast.Import | ast.ImportFrom | ast.Assert):
         return True
     if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):

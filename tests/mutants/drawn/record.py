@@ -1,4 +1,4 @@
-"""What is recorded of the tests: which of them runs a line, and how long each takes."""
+"""Record of the tests: which of them run a line, and how long each takes."""
 
 from __future__ import annotations
 

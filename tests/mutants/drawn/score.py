@@ -29,7 +29,7 @@ def score(
     """Return whether the tests notice enough of the mutants.
 
     Args:
-        equivalent: why a mutant's change cannot be noticed, by its key.
+        equivalent: reason why a mutant's change cannot be noticed, by its key.
         seconds: the recorded time of the tests that are run for one mutant, at most.
     """
     chosen = {mutant: record.chosen_for(mutant, seconds) for mutant in mutants}

@@ -1,4 +1,4 @@
-"""A vertical training that nobody ran: what its parties would have told and written."""
+"""A vertical training that nobody ran, with the reports and files that its parties would have made."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ class MadeUpTraining:
         return {"fit.epochs": 4, "fit.losses": self.losses, "rows.common": 1200, "key_bits": 2048}
 
     def report_of(self, party: str) -> dict[str, Any]:
-        """What the party writes into its own directory."""
+        """Return what the party writes into its own directory."""
         own = copy.deepcopy(self.report) | {"party": party, "role": self.roles[party], "members": self.roles}
         own["job"] = self.job().parameters.to_parameters()
         own["rows"]["features"] = len(self.weights[party])
@@ -187,7 +187,7 @@ class MadeUpTraining:
         return directory
 
     def written(self, **changes: ParameterValue) -> Written:
-        """Of a run on this machine; `changes` are of the rows of all."""
+        """Write the report of a run on this machine; `changes` concern the rows of all parties."""
         for name, value in changes.items():
             table, _, field = name.partition("__")
             self.report[table][field] = value
@@ -196,7 +196,7 @@ class MadeUpTraining:
         return write_report(self.session(**changes), self.out, list(self.roles))
 
     def submitted(self, **changes: ParameterValue) -> Written:
-        """Of parties elsewhere."""
+        """Write the report for parties elsewhere."""
         return write_report(self.session(**changes), self.out, [])
 
 

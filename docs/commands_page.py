@@ -90,9 +90,9 @@ def _usage(argument: Any) -> str:
 def _table(kind: str, parameters: list[Any]) -> Iterator[str]:
     if not parameters:
         return
-    yield from (f"| {kind} | purpose | default |", "|---|---|---|")
+    yield from (f"| {kind} | purpose |", "|---|---|")
     for parameter in parameters:
-        cells = (f"`{_spelling(parameter)}`", _inline(parameter.help or ""), _default(parameter))
+        cells = (f"`{_spelling(parameter)}`", f"{_inline(parameter.help or '')}{_default(parameter)}")
         yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
     yield ""
 
@@ -115,11 +115,11 @@ def _placeholder(parameter: Any) -> str:
 
 def _default(parameter: Any) -> str:
     if parameter.required:
-        return "required"
+        return " Required."
     default = parameter.default
     if getattr(parameter, "is_flag", False) or callable(default) or default in (None, "", []):
         return ""
-    return f"`{default}`"
+    return f" Default: `{default}`."
 
 
 def _inline(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -72,7 +73,7 @@ do nothing."""
 
 def pages() -> dict[str, str]:
     """Return the text of every page, by its name in docs/reference/options."""
-    return {"index": "\n".join(_index()) + "\n", **{name: "\n".join(_page(name)) + "\n" for name in PAGES}}
+    return {"index": "\n".join(_index()) + "\n", **{name: "\n".join(_page(name)).rstrip() + "\n" for name in PAGES}}
 
 
 def _index() -> Iterator[str]:
@@ -86,7 +87,7 @@ def _index() -> Iterator[str]:
 
 def _page(name: str) -> Iterator[str]:
     page = PAGES[name]
-    yield from (f"# {page.title}", "", page.about)
+    yield from (f"# {page.title}", "", page.about, "")
     for table, options in groupby(options_of_page(name), key=lambda option: option.table):
         yield from _section(table, list(options))
 
@@ -102,18 +103,20 @@ def options_of_page(name: str) -> list[Option]:
 
 def _section(table: str, options: Sequence[Option]) -> Iterator[str]:
     systems = {option.protocols for option in options}
-    yield from ("", f"## {_title(table)}", "")
+    yield from (f"## {_title(table)}", "")
     if len(systems) == 1 and (named := systems.pop()):
         yield f"This table is for jobs of {', '.join(f'`{name}`' for name in named)}."
         yield ""
-    yield "| option | kind and range | default | purpose, effect, when to change it | example |"
-    yield "|---|---|---|---|---|"
     for option in options:
-        kind = f"{option.kind}; {option.limits}" if option.limits else option.kind
-        example = f"`{option.toml[-1]}`"
-        purpose = " ".join(filter(None, (option.text, option.effect, option.when)))
-        cells = [f"`{option.path.rpartition('.')[2]}`", kind, option.default, purpose, example]
-        yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+        yield from _entry(option)
+
+
+def _entry(option: Option) -> Iterator[str]:
+    about = " ".join(filter(None, (option.text, option.effect, option.when)))
+    yield from (f"### `{option.path}`", "", re.sub(r"\*(?=[^`]*(?:`[^`]*`[^`]*)*$)", r"\\*", about), "")
+    yield f"- Kind: {f'{option.kind}; {option.limits}' if option.limits else option.kind}"
+    yield f"- Default: {option.default}"
+    yield from (f"- Example: `{option.toml[-1]}`", "")
 
 
 def _title(table: str) -> str:

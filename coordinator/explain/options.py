@@ -212,4 +212,4 @@ def _format_default(default: Any) -> str:
         return str(default).lower()
     if isinstance(default, list):
         return ", ".join(map(str, default))
-    return f"{default:g}" if isinstance(default, float) else str(default)
+    return _number(default) if isinstance(default, int | float) else str(default)

@@ -23,7 +23,10 @@ extensions = [
 ]
 exclude_patterns = ["_build", "**/.ipynb_checkpoints"]
 nitpicky = True
-nitpick_ignore_regex = [(r"py:.*", r"(?!blindfit\.).*"), (r"py:.*", r"blindfit\.(algorithms|coordinator|parties|protos)\..*")]
+nitpick_ignore_regex = [
+    (r"py:.*", r"(?!blindfit\.).*"),
+    (r"py:.*", r"blindfit\.(algorithms|coordinator|parties|protos)\..*"),
+]
 
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 4

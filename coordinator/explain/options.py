@@ -212,4 +212,6 @@ def _format_default(default: Any) -> str:
         return str(default).lower()
     if isinstance(default, list):
         return ", ".join(map(str, default))
-    return _number(default) if isinstance(default, int | float) else str(default)
+    if isinstance(default, int):
+        return f"{default:,}"
+    return f"{default:g}" if isinstance(default, float) else str(default)

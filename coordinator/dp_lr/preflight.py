@@ -80,7 +80,7 @@ def _noise(job: Job[DPLRJob], n_rows: int, n_columns: int) -> Finding:
     divisor = job.parameters.expected_rows(n_rows) * privacy.batch_fraction
     std = multiplier * privacy.sensitivity * job.parameters.dp_lr.clip_norm / divisor
     text = (
-        f"noise of standard deviation {std:.2g} on each coordinate of a mean gradient, whose norm is at most "
+        f"standard deviation of {std:.2g} on each coordinate of a mean gradient, whose norm is at most "
         f"{job.parameters.dp_lr.clip_norm:g}; over all iterations signal to noise is at most {ratio:.2g}"
     )
     level: Level = "warning" if ratio < LEAST_SIGNAL else "ok"

@@ -36,7 +36,7 @@ def test_a_good_job(clinic: Clinic) -> None:
     assert said(levels["note"], "the model is (epsilon 2, delta 1e-05)-DP of whole rows")
     assert said(levels["ok"], "descent starts at a fit to public rows; features are standardised by public rows")
     assert said(levels["ok"], "478 rows to train on, 122 held out, 3 columns")
-    assert said(levels["ok"], "noise: standard deviation")
+    assert said(levels["ok"], "noise: standard deviation of")
 
 
 def test_the_ratio_is_what_a_run_of_such_gradients_has(clinic: Clinic) -> None:
@@ -65,7 +65,7 @@ def test_no_row_to_train_on_where_their_number_is_private(clinic: Clinic) -> Non
     levels = found(clinic, dp_lr=private, split=clinic.hold_out_all())
     assert not levels["refuses"]
     assert said(levels["ok"], f"0 rows to train on, {held_out_of(0.5).sum()} held out")
-    assert said(levels["warning"], "signal to noise is 0 at most")
+    assert said(levels["warning"], "signal to noise is at most 0")
 
 
 def test_each_iteration_is_composed(clinic: Clinic) -> None:

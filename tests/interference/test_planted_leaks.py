@@ -78,7 +78,7 @@ def test_a_job_that_reads_the_source_as_it_is_now(fresh: Probe, monkeypatch: pyt
         found = snapshots.current(dataset)
         return snapshots.publish(dataset) if found is None or snapshots.has_changed_since(found) else found
 
-    monkeypatch.setattr(Snapshots, "published", published)
+    monkeypatch.setattr(Snapshots, "require_current", published)
     pair = Pair("walr", "between-jobs", "meter", between_jobs(a_label("meter")))
     assert any("DatasetDescription.snapshot" in line for line in told_apart(pair, "shop", fresh))
 

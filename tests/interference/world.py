@@ -368,7 +368,7 @@ def cut_off() -> Iterator[None]:
         return encoded(self, to, message)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(exchange.ExchangeChannel, "encoded", cut)
+        patch.setattr(exchange.ExchangeChannel, "encode", cut)
         yield
 
 

@@ -178,7 +178,7 @@ def test_a_revoked_coordinator_is_refused(project):
     its_list.write_bytes(before)  # this party has not heard of it, but the others have
     refused = submit(project)
     assert refused.returncode == 1
-    assert "its certificate was revoked (says shop)" in error_line(refused)
+    assert "its certificate was revoked (reported by shop)" in error_line(refused)
 
 
 def test_a_coordinator_of_another_authority_is_refused(project):

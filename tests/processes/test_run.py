@@ -129,14 +129,14 @@ def test_a_missing_file_says_who_makes_it(project):
 @pytest.mark.parametrize(
     ("override", "expected"),
     [
-        ("privacy.epsilom=1", "error: job.toml: privacy.epsilom is not an option; did you mean epsilon?"),
-        ("privacy.epsilon=-1", "error: job.toml: privacy.epsilon: must be above 0"),
-        ("privacy.epsilon=nan", "error: job.toml: privacy.epsilon: "),
+        ("privacy.epsilom=1", "error: job.toml with --set privacy.epsilom: privacy.epsilom is not an option; did you mean epsilon?"),
+        ("privacy.epsilon=-1", "error: job.toml with --set privacy.epsilon: privacy.epsilon: must be above 0"),
+        ("privacy.epsilon=nan", "error: job.toml with --set privacy.epsilon: privacy.epsilon: "),
         ("walr.solver=lbfgs", ""),
-        ("walr.rate=0.1", "error: job.toml: walr: rate: "),
-        ("privacy.mechanism=classic", "error: job.toml: privacy: "),
+        ("walr.rate=0.1", "error: job.toml with --set walr.rate: walr: rate: "),
+        ("privacy.mechanism=classic", "error: job.toml with --set privacy.mechanism: privacy: "),
         ("nonsense", "error: --set nonsense: not of the form key.path=value"),
-        ("protocol=nonsense", "error: job.toml: protocol: "),
+        ("protocol=nonsense", "error: job.toml with --set protocol: protocol: "),
     ],
 )
 def test_options_act_or_are_refused(project, override, expected):

@@ -101,6 +101,7 @@ REASONS: dict[str, Sequence[str]] = {
         "parties/snapshots/snapshots.py Snapshots.require_current",
     ],
     ELSEWHERE: [
+        "parties/measurement/client.py",
         "coordinator/running/faults.py",
         "parties/vertical/checkpoints.py Checkpoints.base",
         "parties/sessions/purge.py",

@@ -87,8 +87,8 @@ def test_a_bad_value_is_one_line(project: World, override: str, said: str) -> No
 def test_the_option_is_shown_and_part_of_what_parties_agree_on(project: World) -> None:
     jobs = [load_job(project.root / "job.toml", given) for given in ([], ['paillier.engine="phe"'])]
     assert [job.parameters.to_parameters()["paillier.engine"] for job in jobs] == ["blindfit", "phe"]
-    assert '[paillier]  # who does arithmetic on ciphertexts\nengine = "blindfit"' in to_toml(jobs[0])
-    assert '[paillier]  # who does arithmetic on ciphertexts\nengine = "phe"' in to_toml(jobs[1])
+    assert '[paillier]  # engine of the arithmetic on ciphertexts\nengine = "blindfit"' in to_toml(jobs[0])
+    assert '[paillier]  # engine of the arithmetic on ciphertexts\nengine = "phe"' in to_toml(jobs[1])
     again = read_proposed(jobs[1].parameters.to_parameters())
     assert again.paillier.engine == "phe"
 

@@ -149,7 +149,7 @@ def test_a_worker_that_is_lost_takes_nothing_with_it(
     house.on(None)
     alone = written(house, house.run(job="trusted.toml").id, "model.json")["weights"]
     house.on(running)
-    chosen = IntegerParts.chosen
+    chosen = IntegerParts.choose
     killed: list[int] = []
 
     def after_a_death(self: IntegerParts, *args: Any) -> PartitionedRows:
@@ -158,7 +158,7 @@ def test_a_worker_that_is_lost_takes_nothing_with_it(
         killed.append(victim)
         return chosen(self, *args)
 
-    monkeypatch.setattr(IntegerParts, "chosen", after_a_death)
+    monkeypatch.setattr(IntegerParts, "choose", after_a_death)
     found = written(house, house.run(job="trusted.toml").id, "model.json")["weights"]
     assert killed
     assert found == pytest.approx(alone, rel=1e-9, abs=1e-9)

@@ -271,7 +271,7 @@ def test_the_report_says_who_must_not_collude(trained: tuple[Split, JobSession])
     house, session = trained
     made = write_report(session, house.root / "report", [])
     sections = {section.topic: " ".join(section.sentences) for section in privacy_statement(made.content)}
-    assert "Against shop alone: epsilon 0.684" in sections["trust"]
+    assert "Against only shop: epsilon 0.684" in sections["trust"]
     assert "proves to both servers" in sections["mechanism"]
     assert "uniform numbers" in sections["learnt-measurement"]
     assert "nor either of them with the key node" in sections["collusion"]

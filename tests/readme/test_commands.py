@@ -35,8 +35,6 @@ NOT_TYPED = {
     "make lint": "a check of its own, beside the tests",
     "make mutants": "twenty minutes of tests, tests/mutants",
     "make soak": "hours of tests",
-    "make docs": "builds the site, with an environment of its own",
-    "make commands-page": "writes into the repository; tests/site holds the page against the code",
     "make options-page": "writes into the repository; tests/systems holds the page against the code",
     "make protocols-page": "writes into the repository; tests/protocols holds the page against the tables",
     ". .venv/bin/activate": "the tests have their Python",

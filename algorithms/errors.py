@@ -280,7 +280,7 @@ class ScoresOutOfRange(ProtocolError):
 class PrivacyError(BlindfitError):
     """A release was refused to keep a privacy promise, because of a budget, a policy or the request.
 
-    Nothing was released. The message names the limit; the hint names who can change it.
+    Nothing was released. The message names the limit, and the hint names the next step.
 
     Example:
         >>> try:

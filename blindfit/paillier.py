@@ -1,6 +1,6 @@
 """Paillier vectors by themselves: keys, encryption, sums of products, packing, threshold decryption.
 
-The examples start with these lines:
+The examples start with these lines::
 
     from blindfit import paillier
     key = paillier.generate_private_key()

@@ -1,4 +1,4 @@
-"""A party's database, put aside and brought back, as an operator does it with a backup."""
+"""Back up and restore a party's database, as an operator does."""
 
 from __future__ import annotations
 

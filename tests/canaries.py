@@ -1,4 +1,4 @@
-"""Secrets that were planted, in every spelling, and everything that is said or sent while a job runs."""
+"""Planted secrets, in every spelling, and everything that is printed or sent while a job runs."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class _Records(logging.Handler):
 
 @contextlib.contextmanager
 def listening() -> Iterator[Heard]:
-    """Log at DEBUG, of libraries too, standard output and error, and each message as it goes onto the wire."""
+    """Record logs at DEBUG, of libraries too, standard output and error, and each message as it goes onto the wire."""
     heard, root, bring = Heard(), logging.getLogger(), ExchangeChannel.bring
     handler, level = _Records(heard), root.level
 

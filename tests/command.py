@@ -74,13 +74,13 @@ def blindfit(directory: Path, *arguments: str, main: Callable[[], None] = cli.ma
 
 @contextlib.contextmanager
 def forked_parties() -> Iterator[None]:
-    """Let the processes from which parties start be forked, as long as the block runs."""
+    """Fork the processes from which parties start, as long as the block runs."""
     with mock.patch.object(nursery, "subprocess", SimpleNamespace(**{**vars(subprocess), "Popen": Forked})):
         yield
 
 
 def in_a_process(directory: Path, *arguments: str, module: str = "blindfit", timeout_s: float = 90) -> Done:
-    """Return the same between processes that all start from nothing."""
+    """Run the command between processes that all start from nothing."""
     return subprocess.run(
         [sys.executable, "-m", module, *arguments],
         cwd=directory,
@@ -158,7 +158,7 @@ class Forked:
 
 
 class Piped(Forked):
-    """One whose output is read here, as text."""
+    """A process whose output is read here, as text."""
 
     stdout: IO[str]
     stderr: IO[str]
@@ -167,7 +167,7 @@ class Piped(Forked):
         super().__init__(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=cwd, text=True)
 
     def communicate(self, timeout: float | None = None) -> tuple[str, str]:
-        self.wait(timeout)  # it says less than a pipe holds
+        self.wait(timeout)  # the output is shorter than a pipe's buffer
         said = self.stdout.read(), self.stderr.read()
         self.close()
         return said

@@ -33,10 +33,10 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of
 ROOT = Path(__file__).parents[1]
 IN_MEMORY, ROOM = "/dev/shm", 4 << 30
 if os.access(IN_MEMORY, os.W_OK) and shutil.disk_usage(IN_MEMORY).free >= ROOM:
-    tempfile.tempdir = os.environ.setdefault("TMPDIR", IN_MEMORY)  # what is killed is a process, not a machine
+    tempfile.tempdir = os.environ.setdefault("TMPDIR", IN_MEMORY)  # tests kill processes, not the machine
 gc.disable()  # until all is imported and collected, of which nothing is garbage
 
-OBJECTS_BETWEEN_LOOKS = 20_000  # of the collector at the youngest
+OBJECTS_BETWEEN_LOOKS = 20_000  # threshold of the collector's youngest generation
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -91,13 +91,13 @@ def full_size_keys() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def insecure_test_key() -> PrivateKey:
-    """512 bits, so that a broad test is quick; refused wherever `min_bits` is not lowered."""
+    """A key of 512 bits, so that a broad test is quick; it is refused unless `min_bits` is lowered."""
     return insecure_private_key(512, uniform=random.Random(512).randrange)
 
 
 @pytest.fixture(scope="session")
 def real_key() -> PrivateKey:
-    """2048 bits."""
+    """A key of 2048 bits."""
     return generate_private_key(uniform=random.Random(2048).randrange)
 
 

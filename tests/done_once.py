@@ -1,4 +1,4 @@
-"""A job that is done once for a module: each test has a copy of all that it left."""
+"""A job that runs once for a module: each test gets a copy of its files."""
 
 from __future__ import annotations
 
@@ -52,7 +52,8 @@ class Kept:
 
 
 def run_once(make: Callable[[Path], World], out: str) -> tuple[Any, Any]:
-    """Return two fixtures: first_run, what a module's first real run left; and ran, the project with it, for a test.
+    """Return two fixtures: first_run, the state after a module's first real run; and ran, the project with it, for a
+    test.
 
     Args:
         make: makes the project in a folder.

@@ -18,7 +18,7 @@ def held_address() -> str:
         try:
             _held.extend((v4, _bound("::1", port)))
         except OSError as error:
-            if error.errno == errno.EADDRINUSE:  # of the other family somebody has it
+            if error.errno == errno.EADDRINUSE:  # another process has the port in the other family
                 continue
             _held.append(v4)  # this machine has no IPv6
         return f"localhost:{port}"

@@ -1,4 +1,4 @@
-"""A real PostgreSQL server of one's own, in a temporary directory, on a port that nobody else is given."""
+"""A real PostgreSQL server for the tests, in a temporary directory, on a port that nobody else gets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A party that no peer reaches, for tests that call in this process what it does."""
+"""A party that no peer reaches, for tests that call its functions in this process."""
 
 from __future__ import annotations
 

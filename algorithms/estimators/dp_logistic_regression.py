@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,7 +13,13 @@ from sklearn.utils.validation import check_is_fitted, check_X_y
 from blindfit.algorithms.errors import BlindfitWarning, ConfigError, DataError
 from blindfit.algorithms.estimators import cautions
 from blindfit.algorithms.estimators.binary_classifier import PrivateBinaryClassifier
-from blindfit.algorithms.estimators.initial_model import binary_labels, initial_model, keep_scale, names_of
+from blindfit.algorithms.estimators.initial_model import (
+    InitialModel,
+    binary_labels,
+    initial_model,
+    keep_scale,
+    names_of,
+)
 from blindfit.algorithms.estimators.private_descent import DescentOptions, PrivateFit, fit_privately
 from blindfit.algorithms.privacy.events import WHOLE_ROWS
 from blindfit.algorithms.privacy.noisy_iterations import Neighbours, RunPrivacy, Spending
@@ -117,11 +123,11 @@ class DPLogisticRegression(PrivateBinaryClassifier):
         *,
         clip_norm: float = 1.0,
         n_iterations: int = 50,
-        learning_rate: float | str = "auto",
+        learning_rate: float | Literal["auto"] = "auto",
         batch_fraction: float = 1.0,
         neighbours: Neighbours = "replace-one",
         budget: Spending = "run",
-        init: Any = None,
+        init: InitialModel | Literal["public"] | None = None,
         shrinkage: float = 0.0,
         feature_bounds: FeatureBounds | None = None,
         norm_bound: float | None = None,

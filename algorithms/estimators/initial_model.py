@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,28 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.algorithms.statistics.linear.pretraining import Pretrained
 from blindfit.algorithms.statistics.linear.scaling import Standardiser
+
+
+class LinearClassifier(Protocol):
+    """A fitted linear classifier, as scikit-learn has several."""
+
+    @property
+    def coef_(self) -> Any:
+        """Weight of each column, shape (1, columns)."""
+        ...
+
+    @property
+    def intercept_(self) -> Any:
+        """Intercept, shape (1,)."""
+        ...
+
+    @property
+    def classes_(self) -> Any:
+        """The two classes, shape (2,)."""
+        ...
+
+
+InitialModel = Pretrained | LinearClassifier
 
 
 def binary_labels(y: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:

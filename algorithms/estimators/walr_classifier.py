@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from blindfit.algorithms.errors import BlindfitWarning
 from blindfit.algorithms.estimators import cautions
 from blindfit.algorithms.estimators.binary_classifier import PrivateBinaryClassifier
-from blindfit.algorithms.estimators.initial_model import binary_labels, initial_model, names_of
+from blindfit.algorithms.estimators.initial_model import InitialModel, binary_labels, initial_model, names_of
 from blindfit.algorithms.estimators.remembered import draw_once
 from blindfit.algorithms.fixed_point import quantise_rows
 from blindfit.algorithms.privacy import gaussian
@@ -117,7 +117,7 @@ class WALRClassifier(PrivateBinaryClassifier):
         l2: float | Literal["auto"] = "auto",
         intercept: bool = True,
         mu: MuTreatment = "auto",
-        init: Any = None,
+        init: InitialModel | None = None,
         solver: str = "auto",
         tolerance: float | None = None,
         max_iterations: int | None = None,

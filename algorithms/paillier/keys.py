@@ -10,7 +10,7 @@ Source: Paillier 1999; Damgard, Jurik, Nielsen 2010, section 4.2 (hs); Kocher 19
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -106,7 +106,7 @@ class PublicKey:
         return {"format": _PUBLIC_FORMAT, "n": n[0], "hs": hs[0] if hs else None, "proof": proof}
 
     @classmethod
-    def from_json(cls, content: Any) -> PublicKey:
+    def from_json(cls, content: Mapping[str, Any]) -> PublicKey:
         """Return the key of this content, not checked.
 
         Args:

@@ -50,17 +50,14 @@ class ProgressEvent:
     total: int | None
     waiting_for: str
 
-    @classmethod
-    def of(cls, party: str, event: pb.Event) -> ProgressEvent:
-        """Return the report in a message of the party.
 
-        Args:
-            party: name of the party.
-            event: the message.
-        """
-        said = event.progress
-        state = pb.SessionState.Name(event.state).lower() if event.state in pb.SessionState.values() else "unknown"
-        return cls(party, state, plain(said.step), said.done, said.total or None, plain(said.waiting_for))
+def _read_event(party: str, event: pb.Event) -> ProgressEvent:
+    """Return the report in a message of the party."""
+    progress = event.progress
+    state = pb.SessionState.Name(event.state).lower() if event.state in pb.SessionState.values() else "unknown"
+    return ProgressEvent(
+        party, state, plain(progress.step), progress.done, progress.total or None, plain(progress.waiting_for)
+    )
 
 
 class RunningJob:
@@ -103,7 +100,7 @@ class RunningJob:
 
         An interrupt (Ctrl-C, or a notebook's stop button) cancels the job.
         """
-        return (ProgressEvent.of(party, event) for party, event in self._events())
+        return (_read_event(party, event) for party, event in self._events())
 
     def cancel(self) -> None:
         """End the job at every party, and end the processes that were started for it. `result` then raises Stopped."""

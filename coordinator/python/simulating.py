@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from blindfit.algorithms.errors import ConfigError
+from blindfit.algorithms.statistics.linear.named_columns import Table
 from blindfit.coordinator.simulate import command
 from blindfit.coordinator.simulate.asked import ALL, Asked
 from blindfit.coordinator.simulate.simulation import Simulation
@@ -16,7 +17,7 @@ from blindfit.coordinator.terminal.terminal import terminal
 
 
 def simulate(
-    table: Any,
+    table: str | Path | Table,
     *,
     label: str,
     parties: int | Mapping[str, str | Sequence[str]] = 3,
@@ -43,7 +44,7 @@ def simulate(
     """Compare all systems on one table: quality, privacy, time and bytes. Nothing is charged.
 
     Args:
-        table: path of a file, address of a database's table, or a data frame.
+        table: path of a file, address of a database's table, a data frame, or a mapping of names to columns.
         label: column with the labels.
         parties: number of parties that get columns at random, or the columns of each party by name; the first party is
             the active one.

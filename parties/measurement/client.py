@@ -240,7 +240,7 @@ class MeasurementClient:
         release: str = "",
         receipt: Receipt | None = None,
         content_salt: bytes = b"",
-        on_rows: Callable[[int], None] = lambda _: None,
+        on_rows: Callable[[int], None] | None = None,
     ) -> NoisyAggregate:
         """Return the noisy sum of label x row over these rows, from a server that reads the rows.
 
@@ -259,8 +259,8 @@ class MeasurementClient:
             receipt: newest receipt of this server that the caller has: statement and signature.
             content_salt: 32 secret bytes, always the same for the same rows, that keep the hash of the rows in the
                 server's ledger from being tried out; or empty.
-            on_rows: called with the number of rows that were sent since the last call; with -1 when the request begins,
-                also again after a cut.
+            on_rows: function that is called with the number of rows sent since its last call. When the request
+                begins, also again after a cut, it is called with -1.
 
         Returns:
             The noisy sums and the rows as they were summed.
@@ -304,7 +304,7 @@ class MeasurementClient:
             content_salt=content_salt,
         )
         request = await asyncio.to_thread(walr.step_1_open, rows, grid.norm_bound, settings, receipt or NO_RECEIPT)
-        found = await self._calls.aggregate(rows, request, on_rows)
+        found = await self._calls.aggregate(rows, request, on_rows or _ignore)
         answer = found.answer
         statement.check_proof(request, answer, Between(self._server, self._own.name, description.population))
         check_rows_scaled(answer.rows_scaled, server=self._server)
@@ -334,7 +334,7 @@ class MeasurementClient:
         release: str = "first",
         max_rows_per_person: int | None = None,
         receipt: Receipt | None = None,
-        on_rows: Callable[[int], None] = lambda _: None,
+        on_rows: Callable[[int], None] | None = None,
     ) -> ReleasedLabels:
         """Return noisy labels of these rows. The server draws them once and charges the whole dataset once.
 
@@ -346,8 +346,8 @@ class MeasurementClient:
             max_rows_per_person: the most rows of one person that have a label, each charged; None takes the dataset's
                 own limit. It has no effect if the dataset's unit is a row.
             receipt: newest receipt of this server that the caller has: statement and signature.
-            on_rows: called with the number of ids that were sent since the last call; with -1 when the request begins,
-                also again after a cut.
+            on_rows: function that is called with the number of ids sent since its last call. When the request
+                begins, also again after a cut, it is called with -1.
 
         Returns:
             The noisy labels, in the order of `ids`, and the mechanism that made them.
@@ -372,7 +372,7 @@ class MeasurementClient:
             release=release,
             max_rows_per_person=max_rows_per_person,
             receipt=receipt,
-            on_rows=on_rows,
+            on_rows=on_rows or _ignore,
         )
 
     async def _describe(self, dataset: str) -> pb.DatasetDescription:
@@ -380,6 +380,10 @@ class MeasurementClient:
         check_description(description, server=self._server)
         check_receipt_key(self._own, description, server=self._server)
         return description
+
+
+def _ignore(_: int) -> None:
+    """Do nothing with a number of rows."""
 
 
 def _features_of(ids: Sequence[str], features: npt.ArrayLike) -> npt.NDArray[np.float64]:

@@ -1,4 +1,4 @@
-"""Encodings of 32 bytes that no party may take for a point, and how to put one in the place of another."""
+"""Encodings of 32 bytes that no party may accept as a point, and a way to put one in the place of another."""
 
 from __future__ import annotations
 

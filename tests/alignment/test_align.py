@@ -1,4 +1,4 @@
-"""Private set intersection with every role: the result, what is sent, little room on the links, and every fault."""
+"""Private set intersection with every role: the result, the messages, links with little capacity, and every fault."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def seeded(seats: int, seed: int = 0) -> list[UniformInt]:
 
 
 class Session:
-    """All seats over one network; what each ended with, results and errors alike."""
+    """All parties over one network, with the result or error of each."""
 
     def __init__(self, id_sets: Sequence[Ids], *, wire: Wire = untouched, network: Any = None) -> None:
         self.id_sets, self.parties = id_sets, NAMES[: len(id_sets)]
@@ -124,7 +124,7 @@ async def _all_ended(seats: dict[str, Awaitable[Any]]) -> dict[str, Any]:
     tasks = {name: asyncio.ensure_future(seat) for name, seat in seats.items()}
     await asyncio.wait(tasks.values(), return_when=asyncio.FIRST_EXCEPTION)
     for _ in range(100):
-        await asyncio.sleep(0)  # the others may come to the same end
+        await asyncio.sleep(0)  # the others may end in the same way
     for task in tasks.values():
         task.cancel()
     results = await asyncio.gather(*tasks.values(), return_exceptions=True)
@@ -132,7 +132,7 @@ async def _all_ended(seats: dict[str, Awaitable[Any]]) -> dict[str, Any]:
 
 
 def failure(session: Session) -> BlindfitError:
-    """Return the one error that was not another seat's waiting."""
+    """Return the one error that did not come from waiting for another party."""
     waited = (PeerTimeout,)  # on a busy machine
     errors = [e for e in session.ended.values() if isinstance(e, BlindfitError) and not isinstance(e, waited)]
     assert len(errors) == 1
@@ -205,7 +205,7 @@ def test_the_common_order_is_drawn_anew_in_every_run() -> None:
 
 
 def test_the_common_order_is_the_key_nodes_and_uniform() -> None:
-    """Also where the data parties' shuffles and secrets never change."""
+    """This holds even if the data parties' shuffles and secrets never change."""
     id_sets = overlapping(2, common=3, own=1)
     *own, _ = seeded(2)
     sets = [align.step_1_prepare(ids, uniform, owner="x") for ids, uniform in zip(id_sets, own, strict=True)]
@@ -282,7 +282,9 @@ def test_no_id_and_no_unblinded_point_leaves() -> None:
 @pytest.mark.parametrize("parties", [2, 3])
 @pytest.mark.usefixtures("small_chunks")
 def test_no_point_is_sent_twice_and_two_runs_share_none(parties: int) -> None:
-    """Each time under another product of secrets, so that a link's points say nothing of another link's."""
+    """Each point is sent under another product of secrets, so the points of one link reveal nothing about another
+    link's.
+    """
     points: list[bytes] = []
 
     def listening(sender: str, _receiver: str, step: str, data: bytes) -> bytes:
@@ -300,7 +302,7 @@ def test_no_point_is_sent_twice_and_two_runs_share_none(parties: int) -> None:
 
 
 def test_kept_order_does_not_leak() -> None:
-    """Both files are sorted; the places that match are as good as random at both parties."""
+    """Both files are sorted; at both parties the matching places look random."""
     ids = [f"customer-{n:04d}" for n in range(300)]
     rows: list[np.ndarray] = []
 
@@ -320,7 +322,9 @@ def test_kept_order_does_not_leak() -> None:
 
 
 class TightNetwork(LocalNetwork):
-    """A sender waits while its link holds `room` messages that were not received; seats take turns at random."""
+    """A network whose sender waits while its link holds `room` messages that were not received; parties act in random
+    order.
+    """
 
     def __init__(self, room: int, seed: int) -> None:
         super().__init__(ROLES, align.TABLE, timeout_s=60.0)
@@ -356,7 +360,7 @@ class TightChannel:
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.usefixtures("small_chunks")
 def test_links_with_room_for_one_chunk_of_each_party_are_enough(parties: int, seed: int) -> None:
-    """Sets of very different sizes; on a real link, the window holds many times as much."""
+    """The sets have very different sizes; the window of a real link holds many times as much."""
     own = [1, 60, 8, 0, 33]
     random.Random(seed).shuffle(own)
     id_sets = [["everywhere"] + [f"{seat}-{n}" for n in range(own[seat])] for seat in range(parties)]

@@ -1,4 +1,4 @@
-"""Filters of records: alike where records are alike, unrelated under another secret, and made as the format says."""
+"""Filters of records: alike if records are alike, unrelated under another secret, and made as the format specifies."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_a_digit_of_a_date_has_its_place() -> None:
 
 @each_case("date", ["0000-00-00", "1900-02-30", "1900-02-29", "1987-31-14", "1987-00-14", "1987-03-00", "99999999"])
 def test_a_day_that_no_calendar_has_is_like_nothing(date: str) -> None:
-    """Placeholders are the same at many strangers."""
+    """Many strangers have the same placeholders."""
     assert date_tokens(date) == []
     records = {"born": [date, date, "1987-03-14"]}
     filters = encode(records, Encoding((Field("born", "date"),)), SECRET)

@@ -1,4 +1,4 @@
-"""Linkage with all three seats: what is sent, that the roles compute what `run_locally` says, and every fault."""
+"""Linkage with all three roles: its messages, the same result as `run_locally`, and every fault."""
 
 from __future__ import annotations
 
@@ -312,10 +312,10 @@ def key_node_alone(
 def test_where_anybody_matches_the_parties_are_told_what_too_few_matches_tell(
     insecure_test_key: PrivateKey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """262,144 copies of an invention were refused by another error where 20 records are like it, or more."""
+    """Once 262,144 copies of an invention were refused by another error if at least 20 records were like it."""
     copies = np.random.default_rng(0).integers(0, 256, (1, 128)).astype(np.uint8).repeat(70, axis=0)
     too_few, sent, told = key_node_alone(insecure_test_key, replace(SETTINGS, min_matches=71), copies)
-    monkeypatch.setattr(matching, "MAX_CANDIDATES", 32 * 70 - 1)  # of 4900: the first tile has more
+    monkeypatch.setattr(matching, "MAX_CANDIDATES", 32 * 70 - 1)  # 4900 candidates: the first tile has more
     anybody, sent_then, told_then = key_node_alone(insecure_test_key, SETTINGS, copies)
     assert anybody.message.endswith("as any two people would be")  # at the key node
     assert (sent_then, told_then) == (sent, told)
@@ -358,7 +358,7 @@ def swapped_for(value: int, place: int) -> Callable[[np.ndarray[Any, Any]], np.n
 
 
 def repeated(positions: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return a row twice, another not at all."""
+    """Repeat one row, and omit another."""
     return np.where(positions == 1, 0, positions)
 
 

@@ -1,4 +1,4 @@
-"""The key node's matcher: the same pairs as by brute force, one match for each record at most, and good ones."""
+"""The key node's matcher finds the same pairs as brute force, at most one match for each record, and good matches."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_matches_are_stable_and_the_order_of_pairs_does_not_matter(alike: dict[A
     got_second = dict(zip(matches.second.tolist(), matches.similarity.tolist(), strict=True))
     assert len(got_first) == len(got_second) == len(matches)
     assert all(alike[pair] >= THRESHOLD for pair in as_set(matches))
-    for (a, b), similarity in alike.items():  # nobody is passed over for one less alike
+    for (a, b), similarity in alike.items():  # a less alike pair never displaces a better one
         if similarity >= THRESHOLD:
             assert max(got_first.get(a, 0), got_second.get(b, 0)) >= similarity
     shuffler.shuffle(triples)
@@ -142,7 +142,7 @@ def assigned_by_definition(alike: dict[tuple[int, int], float]) -> set[tuple[int
     return matches
 
 
-FEW = st.sampled_from([0.7, 0.8, 0.9])  # so that most pairs have an equal
+FEW = st.sampled_from([0.7, 0.8, 0.9])  # so that most pairs have an equal one
 TIED_PAIRS = st.dictionaries(st.tuples(st.integers(0, 5), st.integers(0, 5)), FEW, max_size=30)
 
 
@@ -187,7 +187,7 @@ def test_people_are_found_in_spite_of_typing_errors(fold: bool) -> None:
     truth = set(map(tuple, people.true_pairs.tolist()))
     same = sum(
         all(people.first[name][a] == people.second[name][b] for name in people.first) for a, b in truth
-    )  # what equality of all fields would find
+    )  # the matches by equality of all fields
     found = as_set(matched(people, fold=fold))
     assert same / len(truth) < 0.5
     assert len(found & truth) / len(truth) > 0.9

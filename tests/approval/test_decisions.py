@@ -1,4 +1,4 @@
-"""An operator's yes is to a digest: of the job that was shown, and of nothing else that bears its name."""
+"""An operator approves a digest: that of the job that was shown, not of another job with its name."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from tests.statuses import reason_of
 from tests.wire.calls import proposal
 from tests.wire.meter import settings_of
 
-LONG_S = 30.0  # what comes comes within a second
+LONG_S = 30.0  # any answer comes within a second
 
 
 @dataclass
 class Asking:
-    """A measurement server in this process whose operator is asked, and the operator."""
+    """A measurement server in this process, which asks its operator, and that operator."""
 
     node: PartyNode
     directory: Path
@@ -293,7 +293,7 @@ async def test_a_job_that_its_coordinator_cancelled(asking: Asking) -> None:
 
 
 async def test_watchers_who_go_hold_up_no_change(asking: Asking) -> None:
-    """A call is cancelled when its coordinator goes, and again when the party stops; also as its news come."""
+    """A call is cancelled when its coordinator leaves or the party stops, even while news arrives."""
     await asking.propose("monday")
     for turns in range(6):
         watchers = [asyncio.create_task(last_event(asking, "monday")) for _ in range(8)]

@@ -27,7 +27,7 @@ UNSAFE = TaylorJob(taylor={"unsafe": ["no-jitter", "leverage"], "jitter": 0.0})
 
 @pytest.mark.parametrize("name", ROLES)
 async def test_a_flag_that_a_party_does_not_list_is_refused(authority: Path, tmp_path: Path, name: str) -> None:
-    """Whichever it is: a passive party's features are what some of the flags lay open."""
+    """This holds for each flag: some flags expose a passive party's features."""
     async with up(authority, tmp_path, name, unsafe=["no-jitter"]) as node:
         with pytest.raises(PolicyRefused) as refused:
             await answer(node, "monday", UNSAFE)
@@ -62,7 +62,7 @@ async def test_a_party_without_a_ledger_has_signed_no_receipt(authority: Path, t
     ids=["nobody is active", "two are active", "two have keys", "a role that it does not have"],
 )
 async def test_a_party_counts_itself_who_takes_part(authority: Path, tmp_path: Path, roles: dict[str, str]) -> None:
-    """A coordinator's own program may have counted nothing."""
+    """The coordinator's own program may have counted nothing."""
     async with up(authority, tmp_path, "helper", approve="ask") as node:
         node.settings.peers.update({name: PeerSettings(role=role) for name, role in roles.items() if name != "helper"})
         members = [pb.Member(name=name, role=role, address="a:1", dataset="rows") for name, role in roles.items()]

@@ -237,7 +237,7 @@ def changed(value: Any) -> Any:
 
 @pytest.mark.parametrize("protocol", SYSTEMS)
 def test_no_field_is_left_out(protocol: str) -> None:
-    """Each field of each table, changed without regard to what goes together."""
+    """Each field of each table is changed, even where the combination makes no sense."""
     job = system(protocol).job.model_construct()
     at_default = {name for name, _ in not_default("", job)}
     assert at_default == set()

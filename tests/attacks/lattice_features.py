@@ -25,9 +25,9 @@ Reader = Literal["active", "passive"]
 READERS: tuple[Reader, ...] = get_args(Reader)
 Column = Callable[[np.random.Generator, Floats], NDArray[np.bool_]]
 EXACT = 2.0**28  # two values of a score round in two ways, so that rounding leaves the equations exact
-ROUNDING = 2.0**-20  # of a residual
+ROUNDING = 2.0**-20  # rounding of a residual
 CANDIDATES, MANY_CANDIDATES = 3, 60
-WEIGHTS = (0.5, 1.0, 2.0, 4.0, 8.0)  # of noisy equations: the attacker tries them all
+WEIGHTS = (0.5, 1.0, 2.0, 4.0, 8.0)  # weights of noisy equations: the attacker tries them all
 EPOCHS = 50
 
 

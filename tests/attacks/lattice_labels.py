@@ -14,7 +14,7 @@ from tests.attacks.views import Data, Seen, Setting, breast, coins
 
 Floats = NDArray[np.float64]
 EXACT = 2.0**16  # finer than the features' grid: an equation holds or it does not
-PRECISION = 2.0**17  # of an equation from differences: residuals are rounded to 2^-20
+PRECISION = 2.0**17  # precision of an equation from differences: residuals are rounded to 2^-20
 FEW_COLUMNS = 3  # two and the intercept
 SECRET_START = {"batch_rows": 96, "secret_start": 0.3, "epochs": 50}
 

@@ -18,7 +18,7 @@ from blindfit.algorithms.statistics.quality.metrics import auc
 from tests.attacks.views import SMALL_BATCHES, Rows, Seen, Setting, Training, View, planted, simulate
 
 Floats = NDArray[np.float64]
-OTHERS_VARIANCES = (0.01, 0.1, 1.0)  # of their scores: the attacker tries them all
+OTHERS_VARIANCES = (0.01, 0.1, 1.0)  # variances of their scores: the attacker tries them all
 FIRST_EPOCHS = 3
 ROWS, COLUMNS = 2000, 10
 STRONG, WEAK, NONE = (2.0, 2.0), (1.0, 1.0), (0.0, 0.0)  # signal of each party's columns
@@ -122,7 +122,7 @@ class Best:
     """Quality of the passive party's best guess, chosen by the true labels."""
 
     auc: float
-    share: float  # of labels that are right
+    share: float  # share of labels that are right
 
 
 def attack(training: Training, setting: Setting) -> Best:

@@ -21,7 +21,7 @@ from blindfit.algorithms.statistics.vertical.row_plan import RowPlan
 from tests.attacks.views import Data, Rows, Seen, Setting, Training, plan_of, simulate, with_intercept
 
 Floats = NDArray[np.float64]
-Flags = Callable[[Rows], list[Rows]]  # of a batch: the rows where each flag is 1
+Flags = Callable[[Rows], list[Rows]]  # function of a batch: the rows where each flag is 1
 ROWS = 2000
 
 

@@ -17,7 +17,7 @@ from tests.world.vertical import bank_and_shops
 Floats = NDArray[np.float64]
 ROWS, COLUMNS, POSITIVES = 256, 20, 0.1
 JITTER, EPOCHS = 0.25, 50
-RATES, MOMENTA = (0.15, 0.3, 0.5), (0.0, 0.9)  # of jobs on one layout of batches, which is counted once
+RATES, MOMENTA = (0.15, 0.3, 0.5), (0.0, 0.9)  # options of jobs on one layout of batches, which is counted once
 
 
 def trained(x: Floats, terms: Floats, c: Floats, rate: float, momentum: float, noise: np.random.Generator) -> Floats:
@@ -50,7 +50,7 @@ def test_class_weights_show_labels_that_jitter_hides(weighted: bool) -> None:
     terms = np.where(labels, -0.5, 0.5) + JITTER * rng.standard_normal(ROWS)  # kept for the snapshot
     used = c if weighted else np.ones(ROWS)
     seen = np.concatenate([trained(x, terms, used, rate, momentum, rng) for rate in RATES for momentum in MOMENTA])
-    assert rows_for_labels(COLUMNS, JITTER) <= ROWS  # by the rule this is safe
+    assert rows_for_labels(COLUMNS, JITTER) <= ROWS  # the rule calls this safe
     found = auc(labels, guessed(x, seen, float(c.std())))
     assert found > label_auc(COLUMNS, ROWS, JITTER) + 0.1 if weighted else 0.35 < found < 0.65
 

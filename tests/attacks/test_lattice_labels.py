@@ -19,7 +19,7 @@ from tests.attacks.views import (
     without_defences,
 )
 
-ROWS = 128  # of a batch; the passive party has 20 columns
+ROWS = 128  # rows of a batch; the passive party has 20 columns
 COINS_ROWS = 96
 
 

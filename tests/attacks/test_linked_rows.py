@@ -26,7 +26,7 @@ from tests.interference.world import Case as World
 from tests.taylor.seats import Case, case_of
 
 Floats = NDArray[np.float64]
-HELD_OUT = 19  # of 64 slots
+HELD_OUT = 19  # slots of 64
 JOB = TaylorJob.model_validate({"align": {"method": "linkage", "fields": ["name"]}})  # all defaults
 
 

@@ -26,7 +26,7 @@ from tests.world import holders
 from tests.world.holders import Holders
 
 TARGETS = 12
-NEAR = 0.1  # of a probability
+NEAR = 0.1  # difference of two probabilities
 NOISE_IS_NEAR = 0.02  # chance that the noise of the sum, some 7 in these units, is so small: 0.2 / (7 sqrt(2 pi))
 RIDGE = 0.004  # times some 1,100 rows and half a step of a weight, 2^-7, it is 0.035; noise of 7 makes weights below 10
 FLAGS = 45  # rows of the wider column of two nested ones

@@ -24,7 +24,7 @@ from tests.world.files import write_csv
 ROLES = {"bank-a": "active", "bank-b": "active", "bureau": "passive", "keys": "key-node"}
 PEOPLE, COLUMNS = 120, 8
 CUSTOMERS_OF_A = [*range(0, 60, 2), 101, 103]
-NOT_WITH_A = list(range(1, 60, 2))  # as B knows about its own staff
+NOT_WITH_A = list(range(1, 60, 2))  # known to B from its own staff
 CANDIDATES = (100, 101, 102, 103)
 
 

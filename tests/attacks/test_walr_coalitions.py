@@ -62,8 +62,8 @@ class Views:
         servers: each server's dealing, and its blocks of masked rows and shares of labels.
         heard: labels less masks that each server receives from the other one.
         hidden: the active party's rows, and the seed of its masks.
-        dealt: all that the dealer sends, in its order.
-        told_dealer: all that the dealer receives.
+        dealt: all that the key node sends, in its order.
+        told_dealer: all that the key node receives.
     """
 
     asked: dict[str, tuple[AggregateOpen, Any]] = field(default_factory=dict)
@@ -117,7 +117,7 @@ def noted_draws(views: Views, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Noted:
-    """The dealer's channel."""
+    """The key node's channel."""
 
     def __init__(self, channel: Any, views: Views) -> None:
         self._channel, self._views = channel, views
@@ -228,7 +228,7 @@ def test_the_active_party_has_two_noises_and_with_either_server_that_of_the_othe
 def test_the_key_node_with_the_active_party_reads_no_label_once_answers_are_reshared(
     views_of: Callable[[str], Views], monkeypatch: pytest.MonkeyPatch, reshared: bool
 ) -> None:
-    """Both follow the protocol, and pool the dealer's seeds, the rows and the two answers."""
+    """Both follow the protocol, and pool the key node's seeds, the rows and the two answers."""
     if not reshared:
         monkeypatch.setattr(shared_rows, "step_6_reshare", lambda share, _seed, _place: share)
     views = views_of("shares.toml")

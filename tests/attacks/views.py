@@ -38,13 +38,13 @@ JOB = TaylorSettings()
 class Setting:
     """A job's defaults; `without_defences` has none of the defences."""
 
-    epsilon: float | None = None  # of label DP, in place of jitter
+    epsilon: float | None = None  # label DP in place of jitter
     jitter: float = JOB.jitter
     gradient_noise: float = JOB.gradient_noise
     kept_batches: bool = True
     shorten: bool = True  # for rows that stand out in their batch
     secret_start: float = 0.0  # standard deviation of every party's first weights
-    batch_rows: int | None = None  # as suits the rows, by default
+    batch_rows: int | None = None  # by default chosen for the number of rows
     epochs: int = JOB.epochs
     optimiser: OptimiserSettings = field(default_factory=JOB.optimiser_settings)
     seed: int = 0
@@ -93,7 +93,7 @@ class Seen:
     features: Rows
     views: list[View]
     weights: Floats
-    kept_noise_std: float  # of label DP
+    kept_noise_std: float  # label DP's kept noise
 
     @property
     def columns(self) -> int:

@@ -20,7 +20,7 @@ from tests.command import Done
 from tests.processes.reading import error_line
 
 SURE = "0.999999"  # draws have no seed: at the default's 0.999 a good mechanism would fail once in 1000 runs
-CONTEXT = SimpleNamespace(ensure_object=lambda kind: kind())  # of a command line without options
+CONTEXT = SimpleNamespace(ensure_object=lambda kind: kind())  # the default of the command line
 FILES = ("--members", "members.csv", "--non-members", "others.csv")
 
 

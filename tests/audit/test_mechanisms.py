@@ -14,7 +14,7 @@ from blindfit.coordinator.attack import mechanism as audit
 from tests.audit import mutants
 
 SAMPLES = 20_000
-FITS = 80  # of each data set: what is wrong below is found with as many, with 64 it is not
+FITS = 80  # data sets: enough to find the mistakes below; 64 are too few
 FITTED = ("rr-on-bins", "unbiased", "rp-with-prior", "rp-banded")
 
 
@@ -61,7 +61,7 @@ def test_a_prior_of_the_true_labels_is_found(name, monkeypatch):
     found = run(name, 1.0, samples=FITS)
     assert not found.holds
     worst = max(found.pairs, key=lambda pair: pair.bound.epsilon)
-    assert "labels and" in worst.neighbours or "times" in worst.neighbours  # data sets, as single labels are safe
+    assert "labels and" in worst.neighbours or "times" in worst.neighbours  # data sets; single labels are safe
     assert worst.bound.event.statistic.removeprefix("has ").startswith("fit ")
 
 
@@ -76,7 +76,7 @@ def test_a_wrong_staircase_is_found(mutant, epsilon, monkeypatch):
 
 def test_a_sensitivity_too_small_by_175_thousandths_is_found(monkeypatch):
     monkeypatch.setattr(label_mechanisms, "fit", mutants.always(mutants.WeakLaplace(LabelGrid(0.0, 1.0), 1.0)))
-    assert not run("laplace", samples=80_000).holds  # by 0.067: 100,000 and 60,000 show as much
+    assert not run("laplace", samples=80_000).holds  # exceeded by 0.067: 100,000 and 60,000 samples show as much
 
 
 @pytest.mark.parametrize("others", [None, [0.2, 0.9, 0.4]])

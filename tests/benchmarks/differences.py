@@ -1,4 +1,4 @@
-"""Gradients against what a small step does to the loss."""
+"""Gradients compared with the effect of a small step on the loss."""
 
 from __future__ import annotations
 

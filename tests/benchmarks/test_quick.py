@@ -1,4 +1,4 @@
-"""Every benchmark runs, at toy size, and says on what; no figure of it is asserted."""
+"""Every benchmark runs, at toy size, and reports its machine; no figure is asserted."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ BENCHMARKS = ROOT / "benchmarks"
 
 
 def name_of(path: Path) -> str:
-    """Return what follows `python -m benchmarks.`: a folder with a __main__ has the folder's name."""
+    """Return the name after `python -m benchmarks.`: a folder with a __main__ has the folder's name."""
     return ".".join(path.relative_to(BENCHMARKS).with_suffix("").parts).removesuffix(".__main__")
 
 
@@ -58,7 +58,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class TwoHere:
-    """In place of two processes, which tests/work has: tasks and results are pickled as on their way to them."""
+    """Stand-in for two processes, which tests/work has: tasks and results are pickled as on their way to them."""
 
     count = 2
 
@@ -80,7 +80,7 @@ def started_here(words: Sequence[str], *, check: bool, stdout: int | None = None
 
 
 def kept(epoch_of: Callable[..., falcon.Epoch]) -> Callable[..., falcon.Epoch]:
-    """Return two jobs of each kind, not again where the growth begins with the same shape."""
+    """Keep two jobs of each kind, and return them again if the growth begins with the same shape."""
     found: dict[tuple[int, int, str], falcon.Epoch] = {}
 
     def once(parties: list[Party], rows: int, security: str) -> falcon.Epoch:

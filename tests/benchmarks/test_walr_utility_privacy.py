@@ -61,7 +61,7 @@ def task() -> Task:
 
 
 def neighbours(task: Task, rows: int = 40) -> list[Floats]:
-    """Return the training labels with one of them turned round."""
+    """Return the training labels with one of them changed."""
     found = []
     for row in range(rows):
         other = task.trained_on.copy()

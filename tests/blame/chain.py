@@ -1,4 +1,4 @@
-"""Parties of a chain, each a process behind wires that can be cut, and a coordinator that says whom it blames."""
+"""Parties of a chain, each a process behind wires that can be cut, and a coordinator that names a culprit."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from tests.world.world import COORDINATOR
 
 Fault = Literal["frozen", "thawed", "killed", "silent wires", "cut wires", "cut wires but for the coordinator's"]
 FAULTS: tuple[Fault, ...] = Fault.__args__  # type: ignore[attr-defined]
-STEP_S, RECONNECT_S = 8.0, 6.0  # on a busy machine a party that is well takes seconds for a handshake
+STEP_S, RECONNECT_S = 8.0, 6.0  # on a busy machine a healthy party takes seconds for a handshake
 
 
 class Wire:
-    """A TCP proxy to one party, for one other."""
+    """A TCP proxy to one party, for one other party."""
 
     def __init__(self, to: str) -> None:
         self._to = to.rpartition(":")
@@ -158,8 +158,8 @@ class Chain(World):
 async def chain_of(root: Path, size: int) -> AsyncIterator[Chain]:
     chain = Chain(root)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(SYSTEMS, "relay", relay.system)  # which this process proposes
-        patch.setattr(coordinator, "CANCEL_TIMEOUT_S", 0.5)  # which a frozen party makes everybody wait
+        patch.setitem(SYSTEMS, "relay", relay.system)  # this process proposes the system
+        patch.setattr(coordinator, "CANCEL_TIMEOUT_S", 0.5)  # a frozen party makes everybody wait for it
         try:
             await chain.begin(size)
             yield chain

@@ -1,4 +1,4 @@
-"""`kill -9` of the command that arranges a job: what becomes of its parties, their folders and the job."""
+"""After `kill -9` of the command that arranges a job: the end of its parties, their folders and the job."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_the_parties_of_a_run_end_with_it_and_the_next_starts_at_once(project: W
     for name in ROLES:
         until(lambda name=name: is_free(root / "state" / name / "party.lock"))
     left = list(root.glob("temporary/blindfit-run-*"))
-    if left:  # it was killed before it had a party: the next run removes it, once it cannot be a new one's
+    if left:  # it was killed before it had a party: the next run removes it once it cannot belong to a new run
         assert phase in list(PHASES)[:2]
         for folder in left:
             os.utime(folder, (0, 0))

@@ -1,4 +1,4 @@
-"""docker-compose.yml, the Dockerfile and the cluster's files, as the tests look at them."""
+"""docker-compose.yml, the Dockerfile and the cluster's files, as the tests read them."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def certify(folder: Path, *parties: str) -> dict[str, str]:
     return dict(line.split(": ", 1) for line in done.stdout.splitlines())
 
 
-PROGRAMS = Path(sys.executable).parent  # where python and blindfit are
+PROGRAMS = Path(sys.executable).parent  # folder of python and blindfit
 
 
 def hand_out_data(folder: Path, programs: Path = PROGRAMS) -> list[str]:
@@ -51,7 +51,7 @@ def try_to_hand_out_data(folder: Path, programs: Path = PROGRAMS) -> subprocess.
 
 
 def bring_here(source: Path, party: str, folder: Path, addresses: dict[str, str]) -> Path:
-    """Return a file of the cluster, as the party reads it, with this folder's paths and this machine's addresses."""
+    """Return a file of the cluster as the party reads it, with this folder's paths and this machine's addresses."""
     text = source.read_text()
     volumes = {
         '"/identity/': f'"{folder}/identities/{party}/',

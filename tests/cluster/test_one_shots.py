@@ -72,7 +72,7 @@ def test_each_volume_gets_its_own_rows(data: Path) -> None:
         for name, dataset in datasets.items():
             here = dataset.model_copy(update={"url": dataset.url.replace("/data/", f"{data / party}/")})
             assert sum(len(batch.ids) for batch in open_source(here, ROOT, name).batches()) > 500
-    assert hand_out_data(data) == []  # what is there stays
+    assert hand_out_data(data) == []  # existing files stay
 
 
 def test_east_and_west_have_halves_of_the_clinics_labels(data: Path) -> None:
@@ -96,7 +96,7 @@ cp {data}/clinic/visits.csv "$3"
 
 @pytest.fixture
 def prepared(tmp_path: Path, data: Path) -> Path:
-    """A python whose prepare.py makes, in no time, what it always does."""
+    """A python whose prepare.py quickly makes the same files as always."""
     programs = tmp_path / "programs"
     programs.mkdir()
     (programs / "python").write_text(PREPARED.format(data=data))

@@ -1,4 +1,4 @@
-"""The cluster's parties, as processes: their health checks, and the jobs that they are for."""
+"""The cluster's parties, as processes: their health checks and jobs."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def check(file: Path, *, anew: bool = False) -> list[Done]:
 
 
 def _health() -> None:
-    with warnings.catch_warnings(action="ignore"):  # that it is imported already
+    with warnings.catch_warnings(action="ignore"):  # a warning that the module is imported already
         try:
             runpy.run_module(HEALTH, run_name="__main__")
         except SystemExit as ended:

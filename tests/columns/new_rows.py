@@ -53,7 +53,7 @@ class NewRows:
         return self.party.snapshots
 
     def source(self) -> Source:
-        """Return what a prediction reads.
+        """Return the source that a prediction reads.
 
         Raises:
             BlindfitError: as the check before a session, or as its start.

@@ -1,4 +1,4 @@
-"""docs/scorer.py reads a csv file of any dialect as a dataset that describes it so does."""
+"""docs/scorer.py reads a csv file of any dialect as a dataset with that dialect does."""
 
 from __future__ import annotations
 

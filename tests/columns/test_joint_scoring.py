@@ -287,7 +287,7 @@ def test_a_model_without_a_column_of_the_dataset_is_refused_by_the_column(new: M
 
 @pytest.mark.parametrize("how", UNNEEDED)
 def test_the_pre_flight_reads_what_the_prediction_reads(how: str, new: Make) -> None:
-    """Before anything is published, and after."""
+    """They agree before anything is published, and after."""
     rows = new(AGE, UNNEEDED[how], dataset={"missing": "drop"})
     here = PartyHere("bank", "new", rows.party.settings, rows.root / "bank.toml")
     for _ in range(2):
@@ -321,7 +321,7 @@ def test_the_pre_flight_refuses_what_the_prediction_refuses(
 
 
 def test_levels_that_training_did_not_meet_are_counted_for_the_columns_owner(new: Make) -> None:
-    """In the log, as numbers: the log has no value of a row. `west` has no column, and training met it."""
+    """The log has the numbers, but no value of a row. `west` has no column, and training met it."""
     text = "id,region\n" + "".join(
         f"r{i},{level}\n" for i, level in enumerate(("east", "east", "NORTH", "west", "south"))
     )

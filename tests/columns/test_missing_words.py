@@ -81,7 +81,7 @@ def test_it_is_so_in_every_use_of_a_column(tmp_path: Path, use: dict[str, Any], 
 
 
 def test_a_quoted_id_and_a_quoted_name_may_be_called_so(tmp_path: Path) -> None:
-    """Namibia is a country, and somebody is called Null."""
+    """Namibia is a country, and a person may be called Null."""
     batch, arrow = read(
         tmp_path,
         'id,who,y,name\n"NA","null",1,"Null"\n"N/A","None",0,NA\n',
@@ -121,7 +121,7 @@ def test_words_are_an_option_of_csv_files(url: str) -> None:
 
 
 def test_words_with_spaces_are_found_in_any_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whichever block first has them, no row comes twice or is lost."""
+    """Any block may have them first: no row comes twice or is lost."""
     monkeypatch.setattr(csv_file, "BLOCK_BYTES", 256)
     draw = np.random.default_rng(7)
     fields = ["x", "NA", '"NA"', " NA", "NA  ", '" NA"', "null\t", "\u00a0null", '"null "', ""]
@@ -170,7 +170,7 @@ def test_a_word_among_the_numbers_of_a_typed_source_is_refused(tmp_path: Path) -
 
 
 def test_what_is_missing_or_impossible_is_like_nothing_in_a_linkage(tmp_path: Path) -> None:
-    """Two records that have only such values in common are not alike, and a record of nothing else has no filter."""
+    """Two records that share only such values are not alike, and a record with only such values has no filter."""
     text = "id,name,born\n" + "".join(
         f"r{i},{name},{born}\n"
         for i, (name, born) in enumerate(
@@ -219,7 +219,7 @@ def test_a_dataset_that_was_published_before_there_were_words_is_not_described_a
 
 @each_case("words", [[], ["-"]])
 def test_a_model_remembers_the_words_of_its_training(tmp_path: Path, words: list[str]) -> None:
-    """With no words at all NA is a level; scorer.py took it for no value."""
+    """Without such words NA is a level; scorer.py once took it for a missing value."""
     (tmp_path / "rows.csv").write_text("id,age\na,30\nb,40\n")
     rows = NewRows(tmp_path, model_of(CASES["number"].column), dataset={"missing_words": words})
     assert list(rows.snapshots.publish("new").source().record.missing_words) == words

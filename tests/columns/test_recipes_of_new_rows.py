@@ -1,4 +1,4 @@
-"""New rows are read by the recipes of the model; their dataset declares what could refuse a row."""
+"""New rows are read by the recipes of the model; their dataset declares every recipe that could refuse a row."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_columns_are_computed_as_in_training_whatever_the_dataset_derives(derive
 
 @each_case("missing", ["mean", "indicator"])
 def test_a_missing_source_is_the_mean_of_the_training_rows(missing: str, new: Make) -> None:
-    """Also of a column that is no feature of the model."""
+    """This holds for a column that is not a feature of the model, too."""
     assert new(BINS, "id,income,age\na,,30\nb,3,\n", missing=missing).numbers() == [[30, 1, 750], [25, 0, 75]]
 
 
@@ -96,11 +96,11 @@ def test_a_number_without_a_logarithm_is_refused_before_anything_is_published(ne
         rows.snapshots.publish("new")
     assert "remove datasets.new.derive.income_log" in refused_it.value.hint
     with pytest.raises(DataError, match=r"row 2 .*column income: the number is not above -1"):
-        rows.source()  # which leaves the column out of the snapshot
+        rows.source()  # the snapshot omits the column
 
 
 def test_the_pre_flight_reads_what_the_prediction_reads(new: Make) -> None:
-    """Before anything is published, and after."""
+    """They agree before anything is published, and after."""
     rows = new(LOGS, "id,income,age\na,2,25\nb,5,35\n", derive=LOG)
     here = PartyHere("bank", "new", rows.party.settings, rows.root / "bank.toml")
     for _ in range(2):

@@ -82,7 +82,7 @@ def column(path: Path, name: str) -> dict[str, float]:
 
 
 def case_of(system: str) -> tuple[Case, str]:
-    """Return a system whose active party has columns of every kind, and the name of that party."""
+    """Return a system whose active party has columns of every kind, and that party's name."""
     case = SYSTEMS[system]()
     party = next(name for name, role in case.roles.items() if role == "active")
     under_dp = system == "dp-lr"
@@ -129,7 +129,7 @@ def test_a_model_scores_the_rows_that_its_training_held_out_as_the_training_did(
 def test_an_evaluation_scores_rows_by_the_record_too(
     tmp_path: Path, authority: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All rows of a dataset, next to a column that the model does not need and whose values nothing can be made of."""
+    """There is another column, which the model does not need and which has no usable values."""
     case, party = case_of("walr")
     rows = {name: {**row, "note": "free text"} for name, row in case.data[party].items()}
     record = TableRecord(
@@ -167,7 +167,7 @@ def test_an_evaluation_scores_rows_by_the_record_too(
     assert begin(evaluated, authority, tmp_path).errors == ("",)
     (found,) = seen
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of the south
+        warnings.simplefilter("ignore")  # warnings about the south
         expected = model.scores(frame_of(rows))
     assert dict(zip(found.ids, found.scores.tolist(), strict=True)) == dict(zip(rows, expected.tolist(), strict=True))
 

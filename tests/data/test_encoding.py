@@ -190,7 +190,9 @@ def test_levels_that_rows_tell_are_no_part_of_a_promise_about_rows(tmp_path: Pat
 
 
 def test_a_table_is_read_as_a_model_has_its_columns(tmp_path: Path) -> None:
-    """Levels that it lacks are 0, a missing value is what the record says; a column called as a level is not read."""
+    """Levels that the table lacks are 0, and the record replaces missing values; a column named like a level is not
+    read.
+    """
     table_columns = (
         TableColumn("age", missing="indicator"),
         TableColumn("region", "category", ("west", "north"), (), "mean"),

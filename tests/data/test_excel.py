@@ -1,4 +1,4 @@
-"""Sheets of real Excel workbooks: typed cells, and the one line that says what is wrong with a file or a cell."""
+"""Sheets of real Excel workbooks: typed cells, and one line about each wrong file or cell."""
 
 from __future__ import annotations
 

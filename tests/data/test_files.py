@@ -1,4 +1,4 @@
-"""Everything that can be wrong with a file, and the one line that says so."""
+"""Everything that can be wrong with a file, and the one line about it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables `derive` and `reference_levels` of a party's file: what they may say, and what they make of rows."""
+"""The tables `derive` and `reference_levels` of a party's file: valid contents, and their effect on rows."""
 
 from __future__ import annotations
 

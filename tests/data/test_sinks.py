@@ -33,7 +33,7 @@ def table(first: int = 0, n: int = 5, names: list[str] = NAMES) -> Any:
 
 
 class Place:
-    """One file or table, looked at without a sink."""
+    """One file or table, read without a sink."""
 
     def __init__(self, kind: str, directory: Path, postgres: Any) -> None:
         self.kind, self.directory, self.postgres = kind, directory, postgres
@@ -286,7 +286,7 @@ def test_two_sessions_that_append_at_once_both_stay(tmp_path, kind):
 
 
 def test_of_two_that_make_one_file_at_once_one_is_refused(tmp_path):
-    """Both looked before either wrote."""
+    """Both looked before either wrote, and one is refused."""
     one, other = (open_sink("s.csv", "refuse", tmp_path) for _ in range(2))
     one.write(table())
     object.__setattr__(other, "check", lambda names: None)

@@ -1,4 +1,4 @@
-"""Through the whole job: what one row can change of what is released is at most what the noise is made for."""
+"""In the whole job, one row changes a release by at most the sensitivity that the noise covers."""
 
 from __future__ import annotations
 

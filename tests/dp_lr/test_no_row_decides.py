@@ -28,13 +28,13 @@ from blindfit.parties.training import feature_bounds
 from tests.dp_lr.conftest import N_ROWS, NAMES, write_project
 from tests.world import World
 
-# Overflowing is what the attacks do; a party computes on where pytest would stop at a warning.
+# The attacks overflow on purpose; a party computes on where pytest would stop at a warning.
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
 IDS = [f"p{i}" for i in range(N_ROWS)]
 DRAWS = PublicRandomness.from_seed(3).draws("split", IDS).astype(float) / 2.0**64
 TRAINED, HELD_OUT = IDS[int(DRAWS.argmax())], IDS[int(DRAWS.argmin())]
-THRESHOLD = 500.0  # that the attacker asks about; no row of the table is near it
+THRESHOLD = 500.0  # the attacker's threshold; no row of the table is near it
 OVERFLOWS_PAST_IT = THRESHOLD / sys.float_info.max
 OF_THE_MACHINE = ("timing.", "peak_memory_mib")
 
@@ -180,7 +180,7 @@ def test_a_score_that_overflows_fails_no_job(tmp_path: Path) -> None:
 
 
 def test_a_score_that_overflows_would_tell_of_a_held_out_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Infinity less infinity, after the charge: no release was about this row."""
+    """The score is infinity less infinity, after the charge: no release was about this row."""
     monkeypatch.setattr(DPLogisticModel, "scores", StandardisedLogistic.scores)
     one, other = both(tmp_path, as_it_is, HELD_OUT_PAST_IT, *KEPT_AT_ITS_START)
     assert one.end == ""

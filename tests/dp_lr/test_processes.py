@@ -1,4 +1,4 @@
-"""Real processes: a run, its report, kill -9 between charge and model, and what no log may hold."""
+"""Real processes: a run, its report, kill -9 between charge and model, and contents that no log may have."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_killed_between_charge_and_model(project: World) -> None:
 
 
 def test_no_row_reaches_log_output_or_coordinator(project: World) -> None:
-    """Rows of their own, which must be read and must be seen nowhere, also when they are wrong."""
+    """The rows have values that must be read and must appear nowhere, even if they are wrong."""
     path = project.path("patients.csv")
     lines = path.read_text().splitlines()
     lines[7] = "canary-person,7654.3211,0.5,0.25,1"
@@ -108,7 +108,7 @@ def test_no_row_reaches_log_output_or_coordinator(project: World) -> None:
     done = project.blindfit("submit", "job.toml", "--out", "out")
     assert done.returncode == 0, done.stderr
     path.write_text("\n".join([*lines, "canary-label,1,2,3,canary"]) + "\n")
-    refused = project.blindfit("snapshot", "clinic.toml", "patients")  # its own operator, who reads it in full
+    refused = project.blindfit("snapshot", "clinic.toml", "patients")  # its own operator reads it in full
     assert (refused.returncode, "column ill: not a number" in refused.stderr) == (1, True)
     again = project.blindfit("submit", "job.toml", "--out", "out2")
     assert again.returncode == 0

@@ -1,4 +1,4 @@
-"""The report of a dp-lr job: what it says is what was done, and what is nobody else's stays with the party."""
+"""The report of a dp-lr job is true, and everything private stays with the party."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def written(clinic: Clinic, *, here: bool = True, session: str = "s1", curves: b
 
     The curves of an evaluation take most of the time, and no option changes them: they are drawn only on request."""
     told = clinic.train(session, **changes)
-    told |= {name: 0.25 for name in told if name.startswith("timing.")}  # else one might look like a figure
+    told |= {name: 0.25 for name in told if name.startswith("timing.")}  # otherwise a time might look like a figure
     out = clinic.root / "out"
     if here:
         (out / "clinic").mkdir(parents=True)

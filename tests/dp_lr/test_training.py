@@ -1,8 +1,8 @@
 """The role, run in this process: a training's reading, charges, files and reports.
 
 The noise has no seed. The claims about models and figures held in all of sixty draws under noise of three times the
-standard deviation. A Gaussian tail beyond which at most a tenth of such draws fall is passed, under the noise as it is,
-by the ninth power of that: once in 1e9 runs.
+standard deviation. If at most a tenth of such draws lie beyond a point of a Gaussian tail, the actual noise passes it
+with the ninth power of that chance: once in 1e9 runs.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def test_without_iterations_to_speak_of_the_model_is_the_public_one(clinic: Clin
         dict(zip(NAMES, public.weights, strict=True)), abs=1e-5
     )
     report = clinic.written("clinic", "s1", "report.json")
-    assert len(report["losses"]) == 2  # of public rows, before and after
+    assert len(report["losses"]) == 2  # losses of public rows, before and after
 
 
 def test_bounds_scale_the_features(clinic: Clinic) -> None:
@@ -209,7 +209,7 @@ def test_a_spent_budget_refuses_before_the_fit(clinic: Clinic, monkeypatch: pyte
         clinic.train("s3", privacy={"epsilon": 2.0, "release": "c"})
     assert len(entries(clinic)) == 2
     assert not clinic.output("s3", "model.json").exists()
-    clinic.train("s4")  # what was answered is answered again
+    clinic.train("s4")  # the remembered answer comes again
 
 
 def test_the_last_of_the_budget_has_one_winner(clinic: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -334,7 +334,7 @@ def test_a_dataset_that_would_break_the_promise(clinic: Clinic, settings: dict[s
 
 
 def test_levels_are_declared_also_where_a_snapshot_was_made(clinic: Clinic) -> None:
-    """A snapshot keeps what its levels are, and its settings do not say who named them."""
+    """A snapshot keeps its levels, and its settings do not record who named them."""
     path = clinic.root / "patients.csv"
     header, *lines = path.read_text().splitlines()
     wards = [f"{line},{('north', 'south')[i % 2]}" for i, line in enumerate(lines)]

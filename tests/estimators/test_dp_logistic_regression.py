@@ -1,8 +1,8 @@
 """DPLogisticRegression: scikit-learn's own checks, what its options do, and an audit of whole fits.
 
 The noise has no seed. A bound without a law next to it held in all of 25 to 100
-draws under noise of three times the standard deviation. A Gaussian tail beyond which at most a tenth of such draws fall
-is passed, under the noise as it is, by the ninth power of that: once in 1e9 runs.
+draws under noise of three times the standard deviation. If at most a tenth of such draws lie beyond a point of a
+Gaussian tail, the actual noise passes it with the ninth power of that chance: once in 1e9 runs.
 """
 
 from __future__ import annotations
@@ -209,8 +209,8 @@ def largest_gap(samples):
     return max(empirical_epsilon(max(pair), min(pair), len(samples[0]), 1e-5) for pair in counts)
 
 
-# Both audits: each event's two bounds are false alarms once in a million, and the truth is further off by so much that
-# both would have to be wrong together, by many standard errors.
+# Both audits: each event's two bounds are false alarms once in a million. The truth is so much further off that both
+# would have to be wrong together, by many standard errors.
 
 
 def test_an_audit_of_whole_fits_finds_no_more_than_epsilon():
@@ -384,7 +384,8 @@ def test_a_paid_loss_is_near_the_true_one_and_its_noise_comes_from_the_budget(da
 
 def test_a_loss_of_samples_estimates_that_of_all_rows(data):
     model = DPLogisticRegression(epsilon=20.0, loss_share=0.3, batch_fraction=0.5).fit(*data)
-    assert model.loss_curve_[0] == pytest.approx(math.log(2), abs=0.2)  # of samples and noise 0.013: 15 of them
+    # samples and noise deviate by 0.013: 15 deviations
+    assert model.loss_curve_[0] == pytest.approx(math.log(2), abs=0.2)
 
 
 def test_public_rows_show_the_loss_for_nothing(data, public):

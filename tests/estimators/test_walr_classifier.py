@@ -1,8 +1,8 @@
 """WALRClassifier: scikit-learn's own checks, and what its options do.
 
 The noise has no seed. A bound without a law next to it held in all of 25 to 100
-draws under noise of three times the standard deviation. A Gaussian tail beyond which at most a tenth of such draws fall
-is passed, under the noise as it is, by the ninth power of that: once in 1e9 runs.
+draws under noise of three times the standard deviation. If at most a tenth of such draws lie beyond a point of a
+Gaussian tail, the actual noise passes it with the ninth power of that chance: once in 1e9 runs.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ def changes_noticed(encoded: bytes, changes: int, seed: int) -> int:
     noticed = 0
     while noticed < changes:
         changed = _changed_once(encoded, rng)
-        if changed == encoded:  # of two equal neighbours
+        if changed == encoded:  # two equal neighbours were exchanged
             continue
         assert not checks.verify(changed).passed
         noticed += 1
@@ -65,7 +65,7 @@ def odd_parts(encoded: bytes, data_dir: Path, files: int, seed: int) -> None:
 
 def _put(parts: Any, place: list[str], odd: Any) -> None:
     *above, last = place
-    with contextlib.suppress(LookupError, TypeError, ValueError):  # what was above it has gone
+    with contextlib.suppress(LookupError, TypeError, ValueError):  # a value above it has gone
         for step in above:
             parts = parts[_key(parts, step)]
         parts[_key(parts, last)] = odd
@@ -83,7 +83,7 @@ def _sealed_as_it_is(parts: dict[str, Any], key: SigningKey) -> bytes:
 
 
 def _changed_once(encoded: bytes, rng: random.Random) -> bytes:
-    """Return one byte replaced, removed, added, or two neighbours exchanged."""
+    """Replace, remove or add one byte, or exchange two neighbours."""
     at = rng.randrange(len(encoded))
     kind = rng.randrange(4)
     if kind == 0:

@@ -108,7 +108,7 @@ def rerandomised(encrypted: dict[str, Any], key: PublicKey) -> None:
 
 
 def summed(add: int) -> Callable[[Trained], Change]:
-    """Return the active party's word for the sum, and a model that was fitted to it, are others."""
+    """Replace the active party's own sum, and the model that was fitted to it."""
 
     def of(_trained: Trained) -> Change:
         def change(parts: dict[str, Any]) -> None:

@@ -51,7 +51,7 @@ class Shop:
 
 
 def uncovered(verified: Verified) -> dict[str, str]:
-    """Return the lines that are not covered, where no check fails."""
+    """Return the lines that are not covered; no check fails."""
     assert [(result.name, result.why) for result in verified.results if result.why] == []
     return {result.name: result.not_covered for result in verified.not_covered}
 
@@ -109,7 +109,7 @@ def test_a_start_that_its_owner_declares_public_is_covered(shop: Shop) -> None:
 
 @pytest.mark.parametrize("declared", ["none", "withdrawn", "another party's", "of another dataset"])
 def test_only_the_owners_own_file_declares(shop: Shop, tmp_path: Path, declared: str) -> None:
-    """A pretrained.json that says so is not enough."""
+    """A declaration in a pretrained.json is not enough."""
     world = shop.world.copied_to(tmp_path / "copy")
     content = json.loads(world.path("public.json").read_text())
     assert content["public"] == {"party": "shop", "dataset": "archive"}
@@ -156,7 +156,7 @@ def test_a_start_of_the_same_ledger_is_covered_with_its_release_file(again: tupl
 
 
 def test_a_start_whose_own_start_is_not_covered_is_not_covered(shop: Shop, tmp_path: Path) -> None:
-    """True labels do not become public by one more training."""
+    """One more training does not make true labels public."""
     world = shop.world.copied_to(tmp_path / "copy")
     first = train(world, HEAVY, STOLEN)
     world.path("last").mkdir()

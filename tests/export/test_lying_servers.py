@@ -1,4 +1,4 @@
-"""A measurement server that signs a lie, and an active party that seals it: each check of `verify` notices one."""
+"""If a measurement server signs a lie, and an active party seals it, a check of `verify` notices."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Lie:
     entry: dict[str, Any] | None = None
     receipt: Callable[[Receipt], Receipt] = lambda receipt: receipt
     newest: Callable[[Receipt], Receipt] = lambda receipt: receipt
-    keeps_name: bool = False  # of a request, for any request
+    keeps_name: bool = False  # the request keeps its name
 
     def told(self, liars: Liars) -> bytes:
         parts = json.loads(json.dumps(liars.true))
@@ -114,7 +114,7 @@ class Lie:
         return replace(charged, hash=book.entry_hash(charged))
 
     def _receipt(self, true: dict[str, str], entry: LedgerEntry, answer: NoisySum, about: Between) -> Receipt:
-        """Return one that counts this release and no other."""
+        """Return a receipt that counts this release and no other."""
         old = Receipt.from_statement(true["statement"].encode())
         charges = Charges(counted=((answer.event, 1),))
         return replace(
@@ -279,7 +279,7 @@ LIES: dict[str, tuple[Lie, dict[str, str]]] = {
     },
 }
 FOLLOWS = {
-    # The entry is read by two checks, so a broken one is named by both.
+    # Two checks read the entry, so both name a broken one.
     CHAIN: {CHAIN, CHARGED},
 }
 
@@ -294,7 +294,7 @@ def test_a_signed_lie_fails_the_check_that_it_is_about(liars: Liars, lie: str) -
 
 
 def _inputs(failed: dict[str, str]) -> set[str]:
-    """Return the inputs that cannot be named because what they are read from is broken."""
+    """Name the inputs that cannot be named because their source is broken."""
     return {name for name in failed if name.startswith("input: ")}
 
 
@@ -397,7 +397,7 @@ def written(
 
     def changed(receipt: Receipt) -> Any:
         content = json.loads(receipt.statement())
-        content["charges"] = sorted([*content["charges"], *charges])  # so that only what is odd is wrong
+        content["charges"] = sorted([*content["charges"], *charges])  # sorted, so that only the odd value is wrong
         content["sums"] = sorted([*content["sums"], *sums])
         content["position"] = content["position"] if position is None else position
         content["landmarks"] = content["landmarks"] if landmarks is None else landmarks
@@ -483,7 +483,7 @@ def test_numbers_that_are_signed_in_range_end_in_lines(liars: Liars) -> None:
                 continue
             try:
                 told = answered(**{name: kind(value)}).told(liars)
-            except ValidationError:  # the format itself has a bound
+            except ValidationError:  # the format itself has a limit
                 continue
             failed = liars.failed(told)
             assert not [why for why in failed.values() if "\n" in why]

@@ -1,4 +1,4 @@
-"""An active party that signs as its own measurement server: every signature is good, and nobody else was asked."""
+"""An active party signs as its own measurement server: every signature is good, and nobody else took part."""
 
 from __future__ import annotations
 

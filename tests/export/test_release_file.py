@@ -84,7 +84,7 @@ def test_rows_of_persons_that_did_not_count_are_left_out_again(tmp_path: Path) -
 
 
 def test_a_stored_answer_is_exported_with_the_newest_receipt(trained: Trained) -> None:
-    """The first question again, after the second: the same entry, and a receipt that counts both releases."""
+    """The first question comes again after the second: the same entry, and a receipt that counts both releases."""
     again = train(trained.world)
     verified = trained.verify((again / "release.json").read_bytes())
     assert verified.passed
@@ -283,7 +283,7 @@ LIES: dict[str, tuple[Callable[[Trained], Change], str]] = {
 @pytest.mark.parametrize("lie", LIES)
 def test_a_sealed_lie_is_noticed(trained: Trained, lie: str) -> None:
     change, check = LIES[lie]
-    if lie == "epsilon":  # of the first release, which was charged 1
+    if lie == "epsilon":  # epsilon of the first release, which was charged 1
         changed = sealed_again(trained.file("first"), trained.world.path("state/shop"), change(trained))
     else:
         changed = sealed_again(trained.file("second"), trained.world.path("state/shop"), change(trained))

@@ -30,7 +30,7 @@ CHECKS_OF_TWO = (
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
-    """Rows of four belong to a person, of which two count."""
+    """Each person has four rows, and two of them count."""
     made = Trained(Split(tmp_path_factory.mktemp("house"), persons=True))
     for trust, job in JOBS.items():
         made.train(trust, job=job)
@@ -117,7 +117,7 @@ def first_of(trained: Trained, other: str) -> Change:
 
     def change(parts: dict[str, Any]) -> None:
         parts["servers"][0] = trained.parts(other)["servers"][0]
-        if other == "two-servers":  # else no sum can be made
+        if other == "two-servers":  # otherwise no sum can be computed
             consistent(parts)
 
     return change
@@ -135,7 +135,7 @@ def one_key(_trained: Trained, _other: str) -> Change:
 
 
 def huge(_trained: Trained, _other: str) -> Change:
-    """Return a sum of which nobody could say whether it is negative."""
+    """Return a sum whose sign is unclear."""
 
     def change(parts: dict[str, Any]) -> None:
         noisiest = {"epsilon": walr.MIN_EPSILON, "delta": walr.MIN_DELTA}
@@ -166,7 +166,7 @@ def exchanged(name: str) -> Callable[[Trained, str], Change]:
 
 
 def moved(by: int) -> Callable[[Trained, str], Change]:
-    """Return a number of one answer."""
+    """Change a number of one answer."""
 
     def made(_trained: Trained, _other: str) -> Change:
         def change(parts: dict[str, Any]) -> None:
@@ -206,7 +206,7 @@ LIES: list[tuple[Callable[[Trained, str], Change], str, str, str]] = [
 @pytest.mark.parametrize("lie", range(len(LIES)))
 def test_a_sealed_lie_is_noticed(trained: Trained, lie: int) -> None:
     change, other, check, why = LIES[lie]
-    failed = trained.lied("again", change(trained, other))  # of charges that are older than it
+    failed = trained.lied("again", change(trained, other))  # the charges are older than it
     assert why in failed.get(check, ""), failed
     if change in (first_of, twice, one_left):  # nothing is wrong with what each server says
         assert failed.keys() <= checks.BELONGING.keys()

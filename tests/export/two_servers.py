@@ -21,7 +21,7 @@ from tests.world.split_labels import Split
 class Trained:
     """
     Attributes:
-        directories: the active party's, of each job.
+        directories: the active party's directory for each job.
     """
 
     house: Split

@@ -49,7 +49,7 @@ from tests.falcon.converting import (
 from tests.paillier.tools import LAW, encrypted, source
 
 FEW = settings(LAW, max_examples=25)
-LARGEST = 2**VALUE_BITS - 1  # of what becomes a ciphertext
+LARGEST = 2**VALUE_BITS - 1  # largest number that becomes a ciphertext
 NO_CHANCE = 1e-7  # a test of a distribution fails by chance only as rarely as this
 
 

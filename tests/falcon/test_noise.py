@@ -135,7 +135,7 @@ def test_every_step_of_every_epoch_has_noise_of_its_own(monkeypatch: pytest.Monk
     monkeypatch.setattr(Noise, "draw", kept)
     case = Private(1.0, batches=batches, epochs=epochs, rows=24)
     found = case.weights()
-    assert [one.shape for one in drawn] == [(batches, 7)] * (2 * epochs)  # of two parties
+    assert [one.shape for one in drawn] == [(batches, 7)] * (2 * epochs)  # noise of two parties
     assert len(np.unique(np.concatenate(drawn))) == 2 * epochs * batches * 7
     grid = 2.0 ** -(FEATURE_BITS + case.parameters.scales.residual_bits)
     of_steps = np.concatenate([drawn[2 * epoch] + drawn[2 * epoch + 1] for epoch in range(epochs)]) * grid

@@ -163,7 +163,7 @@ def test_a_training_that_opened_nothing_has_paid_for_the_next_one(
     assert charges(project.root) == ONCE
     project.run(*PRIVATE, 'name="another-name"')
     assert charges(project.root) == ONCE
-    project.run(*PRIVATE, f'falcon.resume="{unopened.session}"')  # what it opens is another draw
+    project.run(*PRIVATE, f'falcon.resume="{unopened.session}"')  # the opening uses another draw
     assert charges(project.root) == TWICE
 
 

@@ -39,7 +39,7 @@ class Kept:
 
 
 class Dealt:
-    """Names of items, and digests of what the dealer dealt."""
+    """Names of items, and digests of what the key node dealt."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.names: Counter[str] = Counter()

@@ -112,11 +112,11 @@ def test_what_a_job_leaves_behind(done: tuple[Begun, JobSession]) -> None:
 # --- what is counted ------------------------------------------------------------------------------------------------
 
 
-ROWS = 216  # of a quick job
+ROWS = 216  # rows of a quick job
 LIMIT = ROWS / 4  # bits about all labels together
-WEIGHTS = 3 * 7  # of three columns
+WEIGHTS = 3 * 7  # three columns
 END = math.log2(2 + 1)  # for the place where two epochs end, by the range only
-JUDGED_END = math.log2(3 * 2 + 1)  # or by the loss, or by both
+JUDGED_END = math.log2(3 * 2 + 1)  # the end by the range, by the loss, or by both
 
 
 def test_trainings_on_the_same_labels_add_up_until_no_more_is_opened(trained: Begun, tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ def selecting(root: Path, **select: Any) -> World:
 class Done:
     world: World
     session: str
-    prepared: Sequence[Prepared]  # of each data party
+    prepared: Sequence[Prepared]  # prepared rows of each data party
 
     def report(self, party: str) -> dict[str, Any]:
         return json.loads(self.world.path("state", party, "models", self.session, "report.json").read_text())
@@ -183,7 +183,7 @@ def test_rows_that_hold_too_little_for_a_grid_refuse_it_before_the_first_fold(
     select = program.select
 
     async def note(*arguments: Any) -> Any:
-        if isinstance(arguments[0], DataSeat):  # the dealer deals ahead
+        if isinstance(arguments[0], DataSeat):  # the key node deals ahead
             begun.append(arguments[0].me)
         return await select(*arguments)
 

@@ -88,7 +88,7 @@ def check_named(error: BlindfitError, what: tuple[str, str, str], n_parties: int
 def check_noticed_or_unused(error: BlindfitError | None, what: tuple[str, str, str], n_parties: int) -> None:
     """Check that a change was noticed, or was in the set of bits that the comparison does not take.
 
-    The dealer deals two sets of bits for each comparison, and an opened uniform number discards one.
+    The key node deals two sets of bits for each comparison, and an opened uniform number discards one.
     """
     if error is None:
         assert what[2] == "Correction"
@@ -140,7 +140,7 @@ def test_a_dealt_bit_that_is_not_taken_is_the_only_change_without_consequence() 
 
 
 def test_a_dealer_that_is_wrong_is_noticed_by_the_macs_or_by_lengths() -> None:
-    """This does not hold in general: a dealer that knows the MAC key can make the MACs fit
+    """This does not hold in general: a key node that knows the MAC key can make the MACs fit
     (docs/explanation/falcon.md).
     """
     training = Training(2)

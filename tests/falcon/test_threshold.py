@@ -216,7 +216,7 @@ def test_what_was_kept_is_read_as_it_was(
         with pytest.raises(DataError):
             from_state(damaged, 2, "falcon.resume", public_key)
     with pytest.raises(DataError):
-        from_state(state, 2, "falcon.resume")  # as of a training in shares
+        from_state(state, 2, "falcon.resume")  # a checkpoint of a training in shares
 
 
 # --- what is sent -----------------------------------------------------------------------------------------------------
@@ -265,7 +265,8 @@ def test_only_what_the_table_lists_is_sent(insecure_test_key: PrivateKey) -> Non
     train(case, network=network, key=insecure_test_key)
     assert not network.unread
     sent = {(step, network.roles[sender], network.roles[receiver]) for sender, receiver, step in network.sent}
-    others = {"CheckCommitment", "CheckSeed", "ResidueCommitment", "Residue", "ChosenPoint"}  # of MACs, or of a grid
+    # messages of MACs, or of a grid
+    others = {"CheckCommitment", "CheckSeed", "ResidueCommitment", "Residue", "ChosenPoint"}
     expected = {
         (arrow.message.__name__, sender, receiver)
         for arrow in falcon.TABLE.arrows
@@ -347,7 +348,7 @@ def test_nothing_is_decrypted_but_sums_under_every_partys_masks(
     case = encrypted_case(insecure_test_key, n_parties, rows=180, epochs=2, kept_bits=5)
     train(case, key=insecure_test_key)
     conversions = len(watched.masked[0])
-    # of each epoch: its batches' scores, weights for their range; then weights, and scores of the test rows
+    # numbers of each epoch: its batches' scores, weights for their range; then weights, and scores of the test rows
     assert conversions == 2 * (2 + 1) + 2
     opened = 0
     for number in range(conversions):

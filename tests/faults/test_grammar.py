@@ -1,4 +1,4 @@
-"""The texts of faults: what they mean, and one clear line for each that means nothing."""
+"""The texts of faults: their meaning, and one clear line for each text without one."""
 
 from __future__ import annotations
 

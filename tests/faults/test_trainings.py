@@ -17,7 +17,7 @@ from tests.faults.trainings import MAKERS, falcon, taylor
 from tests.world.vertical import ROLES, SHOPS, weights
 
 STOPPED_IN_CHECK = "it stopped during a check of its shares, after which no training goes on"
-SHORT = {"step_s": 8.0, "reconnect_s": 6.0}  # on a busy machine a party that is well takes seconds for a handshake
+SHORT = {"step_s": 8.0, "reconnect_s": 6.0}  # on a busy machine a healthy party takes seconds for a handshake
 
 
 def test_a_killed_party_is_named_and_the_hint_leads_on(tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ def test_a_party_that_stays_frozen_is_named_when_a_deadline_passes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     party = "notary"
-    monkeypatch.setattr(session, "CANCEL_TIMEOUT_S", 0.5)  # which a frozen party makes everybody wait
+    monkeypatch.setattr(session, "CANCEL_TIMEOUT_S", 0.5)  # a frozen party makes everybody wait for it
     world = taylor(tmp_path, timeouts=SHORT)
     studied = study(world, f"freeze {party} at epoch 2")
     assert studied.done.returncode == 1

@@ -1,6 +1,6 @@
-"""A hint is followed: what is refused, what the text says to do, and that it then is not refused any more.
+"""A hint is followed: a refusal comes, the test does what its text advises, and the refusal is gone.
 
-Each case declares the text of the code that it follows, with {} for what is computed; tests/hints/test_all_followed.py
+Each case declares the text of the code that it follows, with {} for computed parts. tests/hints/test_all_followed.py
 compares these texts with all hints of the code.
 """
 
@@ -60,7 +60,7 @@ class Told:
 
     @property
     def sets(self) -> list[str]:
-        """The same as `--set` takes it."""
+        """Every `table.option=value` of the text, as `--set` takes it."""
         return [f"{name}={value}" for name, value in SETS.findall(self.text)]
 
     def set(self, option: str) -> str:
@@ -90,7 +90,7 @@ def _said(error: BlindfitError) -> str:
 
 
 def refused_value(declared: str, text: str) -> Told:
-    """Return the same of a text that was said, such as a command's."""
+    """Return the value that a printed text, such as a command's, refuses."""
     told = Told(declared)
     told.hear(text)
     return told
@@ -102,7 +102,7 @@ def refused_command(declared: str, done: Done) -> Told:
 
 
 def found(declared: str, findings: Iterable[Finding], *levels: str) -> Told:
-    """Return the finding of the pre-flight that says so."""
+    """Return the finding of the pre-flight with this text."""
     told = Told(declared)
     wanted = [finding for finding in findings if finding.level in (levels or ("refuses", "warning"))]
     said = [finding.text for finding in wanted if told.is_in(finding.text)]
@@ -127,7 +127,7 @@ def led_past(told: Told, follow: Callable[[], object]) -> None:
 
 
 def changed(values: Mapping[str, Any], path: str, value: Any) -> dict[str, Any]:
-    """Return a copy with another value; None takes the option away."""
+    """Return a copy with another value; None removes the option."""
     first, _, rest = path.partition(".")
     copy = dict(values)
     if rest:

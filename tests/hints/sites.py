@@ -90,7 +90,8 @@ class Module:
         for node in ast.walk(self.tree):
             if isinstance(node, ast.Call):
                 yield from _given_to(node)
-            if isinstance(node, ast.FunctionDef) and node.name == "refusals":  # of a policy: the field, and the reason
+            # refusals of a policy: the field, and the reason
+            if isinstance(node, ast.FunctionDef) and node.name == "refusals":
                 for inner in ast.walk(node):
                     if isinstance(inner, ast.Yield) and isinstance(inner.value, ast.Tuple):
                         yield inner.value.elts[1]

@@ -50,7 +50,7 @@ def run(project: World, *words: str) -> Done:
 
 
 def typed(told: Told) -> list[str]:
-    """Return the last command of the hint, with files for what it writes in capitals."""
+    """Run the last command of the hint, with files for the words in capitals."""
     return [TYPED.get(word, word) for word in told.commands[-1]]
 
 
@@ -91,7 +91,7 @@ def test_a_file_that_is_not_in_utf_8(tmp_path: Path) -> None:
 
 
 def test_reports_that_have_no_room(tmp_path: Path) -> None:
-    """A file is where runs/ belongs."""
+    """A file stands where runs/ belongs."""
     project = bank_and_shops(tmp_path)
     (tmp_path / "runs").write_text("mine")
     with contextlib.chdir(tmp_path), refused("name another folder: --out DIR") as told:

@@ -35,7 +35,7 @@ ROWS = "id,age,note,y\na,1,likes tea,0\nb,2,,1\n"
 
 @dataclass
 class Party:
-    """One with a dataset `rows`, whose file and description are mended."""
+    """A party with a dataset `rows`, whose file and description are mended."""
 
     directory: Path
     values: dict[str, Any]
@@ -48,7 +48,7 @@ class Party:
         return cls(directory, with_changes(PARTIES[role], given))
 
     def publish(self) -> tuple[str, ...]:
-        """Read and checks every row, as a snapshot does; the names of the features."""
+        """Read and check every row, as a snapshot does; return the names of the features."""
         settings = validate(self.values, PartySettings, source="party.toml")
         source = open_source(settings.datasets["rows"], self.directory, "rows")
         snapshot = self.directory / "snapshot"
@@ -209,7 +209,7 @@ def test_a_missing_category(tmp_path: Path) -> None:
 
 
 def test_a_missing_value_of_records_that_are_linked(tmp_path: Path) -> None:
-    """They keep their rows: to drop some is no way out."""
+    """Linked records keep their rows: dropping some is not possible."""
     party = Party.of(tmp_path, "id,age,name,y\na,1,x,0\nb,2,z,1\nc,,w,1\n", quasi_identifiers={"name": "name"})
     with refused('set {}.missing = "mean" to put the column\'s mean in their place') as told:
         party.publish()
@@ -489,7 +489,7 @@ def test_a_type_that_is_no_date(tmp_path: Path, postgres: Any) -> None:
 
 
 def test_the_driver_of_a_database_that_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The package that is named has the driver, and the test's environment too."""
+    """The package with this name has the driver, and so has the test's environment."""
     party = Party.of(tmp_path, url="postgresql://u@localhost:1/db?table=t")
     with monkeypatch.context() as patch:
         patch.setitem(__import__("sys").modules, "psycopg", None)

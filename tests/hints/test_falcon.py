@@ -22,7 +22,7 @@ OPTIMISER = OptimiserSettings(0.5, "inverse", 0.1, "sgd", 0.9, 0.01, 0.0)
 
 
 def of(train_rows: int, batch_rows: int, epsilon: float = 0.0, **changes: Any) -> FalconParameters:
-    """Return a training of two parties, with rows as its job asks for."""
+    """Return a training of two parties, with rows as its job requires."""
     optimiser = replace(OPTIMISER, **changes.pop("optimiser", {}))
     epochs, columns = changes.pop("epochs", 20), changes.pop("columns", (5, 4))
     batches = tuple(rows_of_batches(train_rows, batch_rows))

@@ -37,7 +37,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def certs(folder: Path, told: Told, **names: str) -> Done:
-    """Type the last command of the hint."""
+    """Run the last command of the hint."""
     words = {"DIR": str(folder), "PARTY": "alice", **names}
     done = blindfit(folder.parent, *(words.get(word, word) for word in told.commands[-1]))
     assert done.returncode == 0, done.stderr
@@ -167,7 +167,7 @@ def test_a_passphrase_for_a_key_that_has_none(folder: Path) -> None:
     read_private_key(files.key, None)
     command = shlex.split(told.text.partition("lock the key: ")[2])
     words = {"KEY": str(files.key), "NEW": str(folder / "new.pem")}
-    asked = ["-passout", f"pass:{WORDS.decode()}"]  # which it would ask for
+    asked = ["-passout", f"pass:{WORDS.decode()}"]  # otherwise it would ask
     subprocess.run([words.get(word, word) for word in command] + asked, check=True, capture_output=True)
     (folder / "new.pem").chmod(0o600)
     read_private_key(folder / "new.pem", WORDS)
@@ -187,7 +187,7 @@ def test_a_folder_that_may_not_be_written_into(tmp_path: Path) -> None:
 
 @pytest.fixture
 def locked(tmp_path: Path) -> World:
-    """A party with a passphrase, under which its secrets are."""
+    """A party with a passphrase that locks its secrets."""
     project = bank_and_shops(tmp_path)
     for name, words in (("words", WORDS), ("others", b"four other words, quite others")):
         (tmp_path / name).write_bytes(words)

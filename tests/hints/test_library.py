@@ -66,7 +66,7 @@ PRIOR = Prior(np.array([0.0, 4.0]), np.array([1.0]))
 
 
 def test_a_library_of_curves_that_is_not_sound(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The wheel that the command installs is the one that this environment has."""
+    """The command installs the wheel that this environment has."""
     require_sound_library.cache_clear()
     with monkeypatch.context() as patched:
         patched.setattr(psi.bindings, "crypto_core_ed25519_is_valid_point", lambda _point: True)
@@ -336,7 +336,7 @@ def test_a_noisy_count_that_no_labels_have() -> None:
         fit(ROWS, far, settings)
     fit(ROWS, clip_mu(ROWS, far), settings)
     fit(ROWS, far, replace(settings, unpenalised=None))
-    fit(ROWS, MU, settings)  # which much epsilon tends to
+    fit(ROWS, MU, settings)  # the limit for a large epsilon
 
 
 def test_a_descent_that_is_too_fast() -> None:

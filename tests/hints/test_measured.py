@@ -236,7 +236,7 @@ def test_rows_that_a_measurement_server_does_not_know(tmp_path: Path, way: str) 
         assert 'set datasets.rows.unknown_rows = "zero" in the file of meter' in told.text
         project.set("datasets.rows.unknown_rows", "zero", "meter")
     not_found(told, project.check())
-    if way == "refuse":  # of the caution of the same
+    if way == "refuse":  # the hint of the caution about the same rows
         told = found('{}: they count as label 0 (unknown_rows = "zero")', project.check(), "warning")
         project.write_table("meter", labels)
         not_found(told, project.check())

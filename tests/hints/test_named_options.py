@@ -44,7 +44,7 @@ def exists(name: str, paths: set[tuple[str, ...]]) -> bool:
 
 
 def texts() -> Iterator[tuple[str, str]]:
-    """Yield where a text is, and the text; {} stands for what is computed."""
+    """Yield each text and its place; {} stands for computed parts."""
     for folder in FOLDERS:
         for path in sorted((ROOT / folder).rglob("*.py")):
             tree = ast.parse(path.read_text("utf-8"))

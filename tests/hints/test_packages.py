@@ -1,4 +1,4 @@
-"""A hint to install something names a package that can be installed, in a version that Blindfit works with."""
+"""A hint to install something names an installable package, in a version that Blindfit works with."""
 
 from __future__ import annotations
 

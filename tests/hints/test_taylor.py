@@ -27,7 +27,7 @@ def refusals(project: World, *sets: str) -> list[str]:
 
 
 def test_one_batch_size_passes_every_rule_at_every_party(tmp_path: Path) -> None:
-    """80 columns and 700 training rows: the one rule needs 320 rows in each batch, and the other 372."""
+    """There are 80 columns and 700 training rows: one rule needs 320 rows in each batch, and the other 372."""
     project = loans(tmp_path, "taylor", rows=1077, columns=(3, 80, 2))
     told = found("set taylor.batch_rows = {}", project.check())
     assert told.options["taylor.batch_rows"] == 467

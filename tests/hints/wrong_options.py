@@ -11,7 +11,7 @@ REMOVE: dict[str, Any] = {}
 
 
 def option_named_by(told: Told, values: dict[str, Any]) -> str:
-    """`the job: taylor: decay does nothing ...`: taylor.decay, which the job has."""
+    """Return the option that an error names: `the job: taylor: decay does nothing ...` names taylor.decay."""
     path, inner = "", values
     for segment in told.text.removeprefix("the job: ").removeprefix("parties: ").split(": "):
         for part in segment.split()[0].strip("[]").split("."):

@@ -1,4 +1,4 @@
-"""The authority's folder: what it makes, what it refuses, and what a crash leaves."""
+"""The authority's folder: its files, its refusals, and its state after a crash."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def contents(directory: Path) -> dict[Path, bytes | None]:
 @pytest.mark.parametrize("options", [{"days": 0}, {"days": 36501}, {"key_passphrase": b"short"}])
 @pytest.mark.parametrize("party", ["alice", "revoked"])
 def test_what_is_refused_when_issuing_changes_nothing(folder: Path, party: str, options: dict[str, Any]) -> None:
-    """No serial of a certificate that there never was; and revoked files stay where they are."""
+    """A refusal leaves no serial of a certificate that never existed, and revoked files stay in place."""
     issue(folder, "revoked")
     revoke(folder, "revoked")
     before = contents(folder)

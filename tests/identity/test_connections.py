@@ -88,7 +88,7 @@ async def status(calling: object) -> grpc.aio.AioRpcError:
 
 
 def unchecked(files: PartyFiles, identity: Identity) -> Identity:
-    """Return an identity whose certificate `load_identity` would refuse: what a careless peer would show."""
+    """Return an identity whose certificate `load_identity` would refuse, as a careless peer would show it."""
     return replace(
         identity,
         files=replace(files, revoked=None),
@@ -286,14 +286,14 @@ async def test_a_renewed_certificate_is_served_without_a_restart(folder: Path, b
             serials.append(read_certificate(files.certificate).serial_number)
             await call(bob, "alice", address)
             renew(folder, "alice", days=1)
-        files.certificate.write_bytes(b"half a cert")  # is not taken: the last good one still serves
+        files.certificate.write_bytes(b"half a cert")  # not accepted: the last good one still serves
         await call(bob, "alice", address)
     assert len(set(serials)) == 3
     assert health.callers == ["bob"] * 4
 
 
 class Recorder:
-    """Stands where the revocation list stands and notes which certificates were shown."""
+    """Stand-in for the revocation list, which records the certificates that were shown."""
 
     def __init__(self) -> None:
         self.serials: list[int] = []
@@ -344,7 +344,7 @@ def test_a_renewed_certificate_is_shown_at_the_first_handshake_too(
 
 @contextlib.contextmanager
 def listening(answer: Callable[[socket.socket], None]) -> Iterator[str]:
-    """Yield a TCP server that does `answer` to every connection."""
+    """Yield a TCP server that calls `answer` for every connection."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def serve() -> None:

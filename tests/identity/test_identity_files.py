@@ -1,4 +1,4 @@
-"""`load_identity`: every file that is wrong is named, with what to do."""
+"""`load_identity` names every wrong file, and what to do."""
 
 from __future__ import annotations
 

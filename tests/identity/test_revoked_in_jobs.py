@@ -22,7 +22,7 @@ from tests.wire.meter import connect, metering
 from tests.world import World
 
 ROWS = 300
-ENDLESS = ("taylor.epochs=10000", "taylor.patience=0")  # on no machine such a job ends by itself meanwhile
+ENDLESS = ("taylor.epochs=10000", "taylor.patience=0")  # such a job ends on no machine meanwhile
 
 
 def typed(directory: Path, line: str) -> Done:
@@ -33,7 +33,7 @@ def typed(directory: Path, line: str) -> Done:
 
 @pytest.fixture
 def joint(tmp_path: Path) -> Iterator[World]:
-    """Two tables, `blindfit init`, and every command that it prints for parties between organisations."""
+    """Two tables, `blindfit init`, and every command that it prints for parties of several organisations."""
     (tmp_path / "shop.csv").write_text("id,x,z\n" + "".join(f"p{i},{i % 13},{i % 11}\n" for i in range(ROWS)))
     (tmp_path / "clinic.csv").write_text("id,visited\n" + "".join(f"p{i},{int(i % 13 > 6)}\n" for i in range(ROWS)))
     hosts = " ".join(f"--host {party}={held_address()}" for party in ("shop", "clinic"))
@@ -161,7 +161,7 @@ def test_a_list_that_cannot_be_read_in_the_middle_of_a_job_ends_no_job(tmp_path:
 
 
 async def test_a_session_in_which_nothing_is_sent_ends_too(tmp_path: Path) -> None:
-    """Nobody calls: the party looks at its list by itself."""
+    """Nobody calls: the party reads its list by itself."""
     ca = demo_authority(tmp_path)
     async with metering(ca, tmp_path) as node, connect(node, make_identity(ca, "coordinator")) as channel:
         await ControlStub(channel).Propose(proposal("monday"))

@@ -1,4 +1,4 @@
-"""`blindfit init` finds how a csv file is written, and says why it leaves a column out and how to keep it."""
+"""`blindfit init` finds how a csv file is written, and prints why it omits a column and how to keep it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def rows(**columns: Sequence[Any]) -> str:
 
 
 def spoilt(values: Sequence[Any], row: int, value: Any) -> list[Any]:
-    """Return the same values, with another one in this row, counted from 1."""
+    """Return the same values, with another value in this row, counted from 1."""
     return [*values[: row - 1], value, *values[row:]]
 
 
@@ -183,7 +183,7 @@ def test_why_a_column_is_left_out(tmp_path: Path, why: str) -> None:
 
 
 def test_a_comma_that_may_be_either_is_left_to_the_owner(tmp_path: Path) -> None:
-    """One other number decides: 0,5 has a decimal comma, and 12.5 leaves thousands to the comma."""
+    """One other number decides: 0,5 has a decimal comma, and 12.5 makes the comma a separator of thousands."""
     column = spoilt([i % 100 for i in range(N)], 17, '"1,234"')
     found = guess(tmp_path / "rows.csv", rows(x=column, z=[7 * i for i in range(N)]))
     assert (found.dialect.options(), found.n_features) == ({}, 1)

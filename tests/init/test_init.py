@@ -1,4 +1,4 @@
-"""`blindfit init`: what it writes runs as it is, and what it cannot guess it asks in one line."""
+"""`blindfit init` writes files that run as they are, and asks in one line for what it cannot guess."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ROWS = 700
 
 @pytest.fixture
 def tables(tmp_path: Path) -> Path:
-    """Messy ones: texts, dates, holes, an id that is not called so, a label that is a word."""
+    """Messy tables: texts, dates, holes, an id with another name, a label that is a word."""
     draw = np.random.default_rng(3)
     ids = np.array([f"c{i}" for i in range(ROWS)])
     age, income = draw.normal(45, 12, ROWS), draw.lognormal(10, 0.5, ROWS)
@@ -93,7 +93,7 @@ def test_nothing_is_said_of_columns_that_a_measurement_server_does_not_use(tmp_p
 
 
 def test_people_whom_the_server_does_not_know_never_train_as_label_0_unnoticed(tables: Path) -> None:
-    """Init counts them and refuses them; check and run do too; "zero" counts them where its operator may know."""
+    """Init counts them and refuses them, and so do check and run; "zero" counts them if its operator may know."""
     write_features(tables, strangers=40)  # a fifth of the rows are held out: all of these with a chance of 1e-28
     made = init(tables, "--system", "walr", "features.csv", "visits.csv", "--label", "visited", "--out", "w")
     assert "visits does not have the ids of 40 rows of features; the job is refused until" in made.stdout
@@ -117,7 +117,7 @@ def test_people_whom_the_server_does_not_know_never_train_as_label_0_unnoticed(t
     done = blindfit(tables, "run", "w/job.toml", "--out", "w/run")
     assert done.returncode == 0, done.stderr
     assert re.search(r"visits: \d+ of \d+ rows of features counted as label 0, because rows does not have", done.stdout)
-    assert "Read this first" not in (tables / "w/run/report.html").read_text()  # it is not public
+    assert "Read this first" not in (tables / "w/run/report.html").read_text()  # the rows are not public
     party.write_text(
         party.read_text().replace('unknown_rows = "zero"', 'rows_are_public = true\nunknown_rows = "zero"')
     )
@@ -208,7 +208,7 @@ def test_names_of_any_characters_are_read_as_they_were_written() -> None:
 
 # --- what it cannot guess ----------------------------------------------------------------------------------
 
-_PATCHES = contextlib.ExitStack()  # of a change that only a patch can make
+_PATCHES = contextlib.ExitStack()  # patches for changes without another way
 BOTH = ("--system", "taylor", "My Bank.csv", "shop.parquet", "--label", "churned")
 
 

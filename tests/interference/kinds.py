@@ -20,7 +20,7 @@ class Treatment(StrEnum):
     HIDDEN = "hidden"
     RANDOM = "random"  # drawn again in every run, as `random_ids` checks; which values are equal still shows
     DERIVED = "derived"  # a hash or signature over RANDOM values: treated as RANDOM, but nobody drew it
-    DECLARED = "declared"  # what the protocol's table lets its receiver read: kind and shape stay
+    DECLARED = "declared"  # the protocol's table lets its receiver read it: kind and shape stay
     RELEASED = "released"  # paid for: kind and shape stay once the charge is durable, and the value before it
     UNPROTECTED = "unprotected"  # declared where no budget pays for the private unit; where one does, exact
     MACHINE = "machine"  # clocks and memory
@@ -57,7 +57,7 @@ BY_NAME = {
     "GridFigures.numbers": DECLARED,  # the account counts them
     "GridChoice.point": DECLARED,
     # falcon
-    "ChosenPoint.point": DECLARED,  # by figures that the account counts
+    "ChosenPoint.point": DECLARED,  # figures decide it, and the account counts them
     "DealtSeed.seed": RANDOM,
     "DealtKeyShare.share": RANDOM,
     "CheckCommitment.opened": DERIVED,
@@ -68,7 +68,7 @@ BY_NAME = {
     # predict
     "MaskSeed.seed": RANDOM,
     "ZeroSharePart.part": RANDOM,
-    "MaskedScores.scores": HIDDEN,  # of two passive parties; with one, what no protocol can hide
+    "MaskedScores.scores": HIDDEN,  # hidden with two passive parties; with one, no protocol can hide it
     # the measurement server's answers
     "*snapshot": RANDOM,
     "DatasetDescription.receipt_key": RANDOM,
@@ -82,7 +82,7 @@ BY_NAME = {
     "BlockFit.*": RELEASED,
     "EncryptedRows.rows": HIDDEN,
     "MaskedRows.values": HIDDEN,
-    "Challenge.seed": DERIVED,  # of what two servers drew
+    "Challenge.seed": DERIVED,  # made from the draws of two servers
     "NoisySum.entry": DERIVED,
     "NoisyLabels.steps": RELEASED,
     "FittedRelease.parameters": RELEASED,
@@ -94,16 +94,16 @@ BY_NAME = {
     "ReceiptGiven.key": RANDOM,
     "Receipt*.statement": DERIVED,
     "Receipt*.signature": DERIVED,
-    # what is asked of it: hashes of the rows and ids, which the server is sent
+    # hashes of the requested rows and ids, which the server receives
     "*Open.request_id": DECLARED,
     "AggregateOpen.content_sha256": DECLARED,
     "AggregateOpen.content_salt": RANDOM,
-    "Agreement.request_sha256": DERIVED,  # of a salted request
+    "Agreement.request_sha256": DERIVED,  # hash of a salted request
     "WeightRows.weights": DECLARED,
     # progress
     "progress/ask for the release": MACHINE,  # two threads ask the two servers, in any order
-    "progress/fit": RELEASED,  # of a fit to what was released
-    "progress/hold-out loss": UNPROTECTED,  # of each epoch as it ends: also in the summary
+    "progress/fit": RELEASED,  # losses of a fit to the released sum
+    "progress/hold-out loss": UNPROTECTED,  # loss of each epoch as it ends: also in the summary
     # summaries
     "summary/timing.*": MACHINE,
     "summary/peak_memory_mib": MACHINE,

@@ -395,7 +395,7 @@ def a_text(party: str, column: str, value: Any) -> Build:
 
 
 def values_of_columns(party: str, distinct: int, columns: int, models_per_row: int | str) -> Build:
-    """Give one person a value that nobody else has. All other values of the columns are `distinct` many."""
+    """Give one person a value that nobody else has; the columns hold `distinct` other values."""
 
     def build(case: Case, _: Probe) -> tuple[Side, Side]:
         case = case.with_dataset(party, models_per_row=models_per_row)
@@ -561,7 +561,9 @@ NORM = (
 NORM += ("summary/privacy.noise_std_of_*", "summary/fit.l2", "NoisySum.*")
 NORM += ("BlockColumns.norm_bound", "BlockGrid.*", "BlockOpen.norm_bound")
 NORM += ("AggregateOpen.frac_bits", "summary/privacy.mechanism")  # the grid, by walr_grid only from norm bound and job
-"""What the threat model lets server and coordinator see of a consumer's rows: the norm bound, and so noise and grid."""
+"""What the threat model lets server and coordinator see of an active party's rows: the norm bound, and
+so noise and grid.
+"""
 IDS = ("*.ids", "*.content_sha256")
 """Fields of a request that the table lets a measurement server read."""
 

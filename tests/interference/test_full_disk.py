@@ -22,7 +22,7 @@ from tests.interference.neighbours import PAIRS, Pair, Probe
 from tests.interference.views import Record, differences
 from tests.interference.world import Case, run
 
-MOST_WRITES = 60  # by a party in one of these jobs: the last failing write must be beyond its last write
+MOST_WRITES = 60  # limit of one party's writes in these jobs: the last failing write must be beyond its last write
 
 
 @dataclass

@@ -44,7 +44,7 @@ SERVERS: list[PostgresServer] = []
 """The server that holds a source "postgresql"."""
 
 Rows = dict[str, dict[str, Any]]  # id -> column -> value, in the order of the table
-Data = dict[str, Rows]  # by party
+Data = dict[str, Rows]  # tables by party
 HANGS_S = 100.0
 TABLES = (".csv", ".parquet", ".sqlite")
 

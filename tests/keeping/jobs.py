@@ -78,7 +78,7 @@ class Ran:
                     )
 
     def report(self, job: str, *overrides: str) -> str:
-        """Run a job, and keeps what its coordinator writes; returns its session."""
+        """Run a job, and keep what its coordinator writes; return its session."""
         session = self.nodes.run(*overrides, job=job)
         out = self.root / "out" / session.id
         out.mkdir(parents=True)

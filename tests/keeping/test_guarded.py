@@ -36,7 +36,7 @@ def ran(request: pytest.FixtureRequest, run_once: Callable[[str], Ran]) -> Ran:
 
 
 def test_nothing_secret_is_told(ran: Ran) -> None:
-    """Logs at DEBUG, messages, transcripts, errors, the coordinator's reports."""
+    """The test covers logs at DEBUG, messages, transcripts, errors, and the coordinator's reports."""
     transcripts = {path: kept.content for path, kept in ran.kept.items() if path.endswith("transcript.jsonl")}
     told = {**ran.heard.said, **ran.heard.messages, **ran.reports, **transcripts}
     assert told["errors"]

@@ -20,7 +20,7 @@ from tests.world.vertical import bank_and_shops
 
 
 class Killed(BaseException):
-    """Nothing of the process runs after it."""
+    """Ends the process: nothing of it runs afterwards."""
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def killed_at(
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "replace", kill)
-        patch.setattr(os, "unlink", lambda _: None)  # of neighbouring files
+        patch.setattr(os, "unlink", lambda _: None)  # neighbouring files stay
         patch.setattr(kept_files, "_settle", lambda *_: None)
         with pytest.raises(Killed):
             bank.party.write("B", name, content)
@@ -102,7 +102,7 @@ def test_killed_over_a_new_file_it_is_found(bank: Bank, monkeypatch: pytest.Monk
 def test_the_same_bytes_stay_the_earlier_sessions_until_they_are_noted(
     bank: Bank, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rows that two trainings held out are the same where their split is."""
+    """Two trainings with the same split hold out the same rows."""
     path = bank.root / "runs/held_out_rows.csv"
     killed_at(bank, monkeypatch, "before", path.read_bytes(), "held_out_rows.csv")
     assert owners(bank, path) == ["A"]
@@ -122,7 +122,7 @@ def test_a_database_that_is_full_after_the_file_was_replaced(bank: Bank, monkeyp
 
 
 def test_what_a_running_session_is_about_to_replace_is_not_purged(bank: Bank, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody knows yet whose it will be, a moment later."""
+    """A moment before, nobody knows whose file it will be."""
     bank.session("B", "RUNNING")
     path = killed_at(bank, monkeypatch, "after", NEW)
     assert bank.removed("A") == resolved(bank.root / "runs/held_out_rows.csv")

@@ -1,4 +1,4 @@
-"""`blindfit purge`: what is kept of a session goes, wherever it is; what was paid for stays proven."""
+"""`blindfit purge` removes all files of a session, wherever they are; what was paid for stays proven."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_what_was_paid_stays(bank: Bank) -> None:
     before = {name: bank.store._db.execute(f"SELECT * FROM {name}").fetchall() for name in TABLES}
     assert bank.removed("s1")
     assert {name: bank.store._db.execute(f"SELECT * FROM {name}").fetchall() for name in TABLES} == before
-    assert bank.store.reader().session("s1") is not None  # and so nobody takes its name again
+    assert bank.store.reader().session("s1") is not None  # nobody can take its name again
 
 
 TABLES = ("sessions", "ledger", "answers", "kept_rows", "label_releases", "receipts_held", "rollbacks")
@@ -220,9 +220,7 @@ def test_stopped_after_any_file_it_finds_the_rest(bank: Bank, monkeypatch: pytes
         bank.purge("s1", "--yes")
     rest = resolved(*(path for path in kept if path.exists()))
     assert len(rest) == len(kept) - gone
-    assert not (
-        bank.state / "checkpoints/s1/base.json"
-    ).exists()  # so nobody resumes a training of which a part is gone
+    assert not (bank.state / "checkpoints/s1/base.json").exists()  # nobody can resume a training without all its parts
     assert bank.removed("s1") == rest
     assert bank.store.reader().files_of("s1") == []
 

@@ -1,4 +1,4 @@
-"""Secrets at rest: locked under the operator's passphrase, found again, and never confused with what is not locked."""
+"""Secrets at rest are locked under the operator's passphrase, found again, and never confused with unlocked files."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def test_a_damaged_vault_is_one_line(tmp_path: Path) -> None:
 
 
 def test_a_lost_vault_is_not_made_anew_while_something_is_locked(tmp_path: Path) -> None:
-    """Another key would open nothing of it, and lock what is new."""
+    """Another key would open nothing of it, and would lock only new files."""
     open_vault(tmp_path, PASSPHRASE).signing_key(tmp_path / MODEL_KEY)
     (tmp_path / FILE).unlink()
     with pytest.raises(
@@ -179,7 +179,7 @@ def test_a_lost_vault_is_not_made_anew_while_something_is_locked(tmp_path: Path)
 
 
 def test_two_that_start_at_once_have_one_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The second has looked before the first made it."""
+    """The second party looked before the first made the key."""
     first, exists = open_vault(tmp_path, PASSPHRASE), Path.exists
     looked = iter([False])
     monkeypatch.setattr(Path, "exists", lambda path: next(looked, True) if path.name == FILE else exists(path))
@@ -237,7 +237,7 @@ def test_what_was_kept_before_there_was_a_passphrase_is_locked_by_the_command(ba
     assert vault.signing_key(state / MODEL_KEY).public_bytes == public
     assert vault.read(state / "snapshots" / "5eed" / "header.json") == SECRET
     assert Checkpoints(state, "s", "taylor.resume", vault).base(QUESTION)["private_key"] == "c0ffee"
-    assert lock(bank) == ""  # and nothing is locked twice
+    assert lock(bank) == ""  # nothing is locked twice
     assert {path.stat().st_mode & 0o777 for path in state.rglob("*.*") if path.is_file()} == {0o600}
 
 

@@ -1,4 +1,4 @@
-"""A ledger of which an entry was changed or is missing is used by no party that charges a budget."""
+"""A party that charges a budget does not use a ledger with a changed or missing entry."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def settings(tmp_path: Path) -> PartySettings:
 
 @pytest.fixture
 def store(tmp_path: Path, settings: PartySettings) -> Iterator[Store]:
-    """With three charges."""
+    """A store with three charges."""
     store = Store.of(settings, tmp_path)
     for asked in "abc":
         with store.transaction() as transaction:

@@ -50,7 +50,7 @@ def rows_and_labels(n_rows: int = N_ROWS) -> tuple[np.ndarray, np.ndarray]:
 
 @dataclass
 class MadeUp:
-    """The parties' own functions, on labels that a mechanism drew here."""
+    """Results of the parties' own functions, on labels that a mechanism drew here."""
 
     out: Path
     label_dp: dict[str, Any]

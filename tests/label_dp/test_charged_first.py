@@ -1,4 +1,6 @@
-"""Whole jobs: what is refused at no cost has estimated nothing, and what was charged and lost is never drawn again."""
+"""Whole jobs: a refusal without a charge has estimated nothing, and a charged release that was lost is
+not drawn again.
+"""
 
 from __future__ import annotations
 
@@ -76,4 +78,4 @@ def test_a_job_whose_labels_were_lost_says_so_and_another_name_begins_anew(
     shown = project.blindfit("ledger", "meter.toml").stdout
     assert 'under way, or lost, rp-with-prior, "first"' in shown
     assert 'every label, rp-with-prior, "second"' in shown
-    assert [len(found) for found in paid_for(project)] == [1, 1]  # no other system takes it for one of its own
+    assert [len(found) for found in paid_for(project)] == [1, 1]  # no other system claims it

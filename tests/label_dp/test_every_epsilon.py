@@ -1,4 +1,4 @@
-"""From 0.001 to 50 a mechanism either releases labels that a model learns from, or says in one line what to do."""
+"""From 0.001 to 50 a mechanism either releases labels that a model learns from, or prints one line with what to do."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_a_gaussian_job_goes_through_the_server_and_its_model_learns(tmp_path: P
     assert mechanism.noise_std_steps >= LEAST_STD_STEPS  # type: ignore[attr-defined]
     noise_std = analytic_noise_multiplier(epsilon, 1e-5) * GRID.width
     noise = mechanism.grid.reals(received.steps) - labels
-    assert noise.std() == pytest.approx(noise_std, rel=0.15)  # of 800: six standard errors
+    assert noise.std() == pytest.approx(noise_std, rel=0.15)  # 800 draws: six standard errors
     rows = Rows(ids, features[:600], features[600:], COLUMNS)
     fitted = fit_rows(rows, _make_released(received, 0, 0), asked, asked.trial_randomness, lambda *_: None)
     assert np.mean((fitted.test_predictions - labels[600:]) ** 2) < (0.3 if epsilon > 10 else 0.9) * np.var(labels)

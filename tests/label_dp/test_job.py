@@ -1,4 +1,4 @@
-"""A label-dp job says what is wrong with it in one line, before any party is asked."""
+"""A label-dp job reports its mistakes in one line, before any party is asked."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ AN_OPTION = {
 
 
 def table(mechanism: str, **label_dp: Any) -> dict[str, Any]:
-    """Return the least that a job with this mechanism says."""
+    """Return the smallest table of a job with this mechanism."""
     needed: dict[str, Any] = {"half_width": 1.0} if mechanism == "rp-banded" else {}
     needed |= {"debias": False} if mechanism in CANNOT_DEBIAS else {}
     return {"mechanism": mechanism, **needed, **label_dp}

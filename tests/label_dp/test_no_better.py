@@ -1,4 +1,4 @@
-"""A regression that is not seen to be better than a constant is said to be none, in plan and report."""
+"""A regression that is not visibly better than a constant is reported as useless, in plan and report."""
 
 from __future__ import annotations
 

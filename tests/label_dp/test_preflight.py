@@ -1,4 +1,4 @@
-"""`blindfit check` of a label-dp job: what would leak, what the noise would be, what would be refused."""
+"""`blindfit check` of a label-dp job: possible leaks, the noise, and refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Regression on noisy labels: the file is the model, the list is closed, and what is said of true labels is true."""
+"""Regression on noisy labels: the file is the model, the list is closed, and claims about true labels are true."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The report of a label-dp job: what it promises, what it says of errors, and what the coordinator never gets."""
+"""The report of a label-dp job: its promises, its errors, and what the coordinator never gets."""
 
 from __future__ import annotations
 

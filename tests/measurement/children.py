@@ -43,7 +43,9 @@ def releasing(directory: Path) -> None:
 
 
 def release_until_killed(directory: Path, dataset: LabelDataset) -> None:
-    """Write down each answer only after `release` returned; what the system has of a file outlives the process."""
+    """Write down each answer only after `release` returned; the system keeps a file's content after the
+    process ends.
+    """
     log = os.open(directory / "answers", os.O_CREAT | os.O_APPEND | os.O_WRONLY)
     house = House(directory, {"visits": dataset}, BUDGET)
     rng = random.Random()
@@ -83,7 +85,7 @@ def race(house: House, name: str, start: float) -> str:
     """Return the racer's release in hexadecimal, or nothing if the budget was spent."""
 
     class WaitingDesk(AggregateDesk):
-        """Everybody was admitted; now all want to charge at once."""
+        """All racers were admitted, and now want to charge at once."""
 
         def release(self, tally: Tally) -> NoisySum:
             time.sleep(max(0.0, start - time.time()))

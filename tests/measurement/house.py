@@ -1,4 +1,4 @@
-"""A measurement server without its wire: datasets, ledger and key in a folder, asked through both roles of WALR."""
+"""A measurement server without its wire: datasets, ledger and key in a folder, called through both roles of WALR."""
 
 from __future__ import annotations
 

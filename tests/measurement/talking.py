@@ -48,7 +48,7 @@ def child(module: str, *arguments: str) -> Iterator[Child]:
     with without_main():
         process.start()
     heard.close()
-    said.close()  # so that a line is awaited from no dead child
+    said.close()  # otherwise this process would wait for a line of a dead child
     with open(to_child.fileno(), "w", closefd=False) as stdin, open(from_child.fileno(), closefd=False) as stdout:
         try:
             yield Child(stdin, stdout)
@@ -85,7 +85,7 @@ def await_answers(path: Path, more: int) -> None:
 
 
 def said_by(script: str, *arguments: object) -> list[str]:
-    """Return the words that a script printed; it may call `peak_mib()`, the most memory that its process had."""
+    """Return the words that a script printed; it may call `peak_mib()`, its process's peak memory."""
     run = subprocess.run(
         [sys.executable, "-c", PEAK + textwrap.dedent(script), *map(str, arguments)],
         cwd=ROOT,

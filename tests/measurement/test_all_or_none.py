@@ -1,4 +1,4 @@
-"""Servers that are asked at once: what fails or is cancelled never waits for a server that does not answer."""
+"""Servers that are asked at once: a failure or a cancellation never waits for a silent server."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
 async def asked_in_vain(
     house: House, authority: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> AsyncIterator[tuple[Awaitable[object], asyncio.Event]]:
-    """Yield a request that a server lets wait at a step, and an event that it has come so far."""
+    """Yield a request that waits at a step of a server, and an event that is set when it has come so far."""
     rows, waits, hung_up = one_hot(), asyncio.Event(), asyncio.Event()
     if step == "connect":
         writers: list[asyncio.StreamWriter] = []
@@ -45,7 +45,7 @@ async def asked_in_vain(
             client = MeasurementCalls(me, "labels", address, step_timeout_s=FOR_EVER_S, reconnect_s=FOR_EVER_S)
             yield client.aggregate(rows, house.request(rows)), waits
         for writer in writers:
-            writer.close()  # else the thread that shakes hands lasts as long as it may
+            writer.close()  # otherwise the thread that shakes hands lasts as long as it may
         return
     send = ServerSide.send
 

@@ -1,4 +1,4 @@
-"""The measurement server's client against a real server over mutual TLS, and what either says of the other."""
+"""The measurement server's client with a real server over mutual TLS, and how each reports the other's faults."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ async def test_more_rows_than_one_message_holds(open_house: OpenHouse, authority
 
 
 async def test_two_at_once_ask_the_same(open_house: OpenHouse, authority: Path) -> None:
-    """A stream that is played again while the first one runs: both get the one answer."""
+    """A stream is played again while the first one runs: both get the one answer."""
     house = open_house()
     async with serving(house, authority) as world:
         answers = await asyncio.gather(*(world.ask() for _ in range(6)))
@@ -227,7 +227,7 @@ async def test_a_batch_larger_than_a_message(house: House, authority: Path, monk
         with pytest.raises(RangeError, match=r"does not fit in a message of 4194304"):
             await world.ask(rows)
         generous = world.client(limits=Limits(max_message_bytes=2**24))
-        with pytest.raises(LimitExceeded):  # of another make, whose own limit is higher
+        with pytest.raises(LimitExceeded):  # a foreign client has a higher limit
             await generous.aggregate(rows, house.request(rows))
         await world.ask()
     assert len(house.entries) == 1

@@ -130,7 +130,7 @@ def test_many_workers_and_few_ranges_with_rows_change_nothing(tmp_path: Path, mo
 
 @contextmanager
 def backwards(count: int) -> Iterator[Workers]:
-    """Tasks in this process, as if in others, the last one first; the first of each twice."""
+    """Run tasks in this process, as if in others: the last one first, and the first of each twice."""
 
     class Backwards:
         def __init__(self) -> None:
@@ -177,7 +177,7 @@ def test_a_row_of_another_split_is_the_same_line(tmp_path: Path, theirs: OpenWor
 
 
 def test_workers_that_are_lost_change_nothing(tmp_path: Path, running: LocalCluster, theirs: OpenWorkers) -> None:
-    """One dies with half a part read, one after it wrote all of a range and before it could say so."""
+    """One dies with half a part read, another after it wrote all of a range and before it could report so."""
     source, asked = read(tmp_path, "persons"), dict[str, int]()
 
     @contextmanager

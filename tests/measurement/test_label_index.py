@@ -101,7 +101,7 @@ def test_a_person_has_at_most_so_many_rows(tmp_path, table, cap, data):
 @LAW
 @given(table=tables(), cap=st.sampled_from([None, 1, 2, 3]), data=st.data())
 def test_rows_of_a_request_that_are_among_the_first_of_their_person(tmp_path, table, cap, data):
-    """Counted as they are marked in the index's order, in blocks of a few rows or in one."""
+    """Rows are counted as they are marked in the index's order, in blocks of a few rows or in one."""
     ids, _, persons = table
     asked = data.draw(st.lists(st.sampled_from(ids), unique=True))
     url = write(tmp_path, "parquet", {"id": ids, "y": [float(i) for i in range(len(ids))], "who": persons})
@@ -118,7 +118,7 @@ def test_rows_of_a_request_that_are_among_the_first_of_their_person(tmp_path, ta
 
 
 def test_small_parts_change_nothing(tmp_path, monkeypatch):
-    """Parts are made where an index is larger than RESIDENT_BYTES; here every few rows."""
+    """Parts are made where an index is larger than RESIDENT_BYTES; here each has a few rows."""
     rng = np.random.default_rng(2)
     ids, persons = [f"id{i}" for i in rng.permutation(600)], [f"p{i}" for i in rng.integers(0, 150, 600)]
     labels = rng.integers(0, 2, 600).tolist()

@@ -30,7 +30,7 @@ from tests.walr.seats import talk
 
 BUDGET = Budget(2.0, 1e-6)
 EPSILON = 0.7  # a handful of releases fits
-DRAW = 2**40  # the stand-in for noise: the n-th draw is n times this, so that no two draws look alike
+DRAW = 2**40  # stand-in for noise: the n-th draw is n times this, so that all draws differ
 
 RELEASES = st.sampled_from(["a", "b", "c"])
 CONSUMERS = st.sampled_from(["shop", "bank"])

@@ -1,4 +1,4 @@
-"""The privacy unit, through the whole service: what one label or one person can change, and what it must cost."""
+"""The privacy unit, through the whole service: the largest change by one label or one person, and its least cost."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def released(tmp_path: Path, label: int, persons: bool = False, releases: int = 
 
 def epsilon_seen(neighbours: tuple[np.ndarray, np.ndarray]) -> float:
     without, with_label = neighbours
-    threshold = EPSILON + 0.5  # where the privacy loss of a unit noise passes epsilon
+    threshold = EPSILON + 0.5  # the privacy loss of a unit noise passes epsilon here
     hits, others = int((with_label > threshold).sum()), int((without > threshold).sum())
     return empirical_epsilon(hits, others, len(without), DELTA)
 
@@ -187,8 +187,8 @@ def epsilon_seen(neighbours: tuple[np.ndarray, np.ndarray]) -> float:
 @pytest.mark.parametrize("persons", [False, True])
 def test_neighbours_look_alike(tmp_path: Path, persons: bool) -> None:
     without, with_label = released(tmp_path, 0, persons), released(tmp_path, 1, persons)
-    # Two verdicts of 1e-7 each; and the truth of the third is EPSILON, of which both bounds must be wrong: 2e-6 at
-    # most, were not that together they are 6.6 standard errors away.
+    # Two verdicts of 1e-7 each. For the third the truth is EPSILON, and both bounds would have to be wrong: 2e-6 at
+    # most; together they are 6.6 standard errors away.
     assert faults_of_normal(without, 1.0) == []
     assert faults_of_normal(with_label - 1, 1.0) == []
     assert epsilon_seen((without, with_label)) <= EPSILON

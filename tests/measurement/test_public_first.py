@@ -14,12 +14,12 @@ from tests.each_case import each_case
 from tests.measurement.house import NAMES, POLICY, House, one_hot
 
 OpenHouse = Callable[..., House]
-STRANGERS = one_hot(("nobody", *NAMES[1:]))  # the server does not know an id, and must not look for it
+STRANGERS = one_hot(("nobody", *NAMES[1:]))  # the server does not know this id, and must not look it up
 
 
 @pytest.fixture
 def looked_up(monkeypatch: pytest.MonkeyPatch) -> list[LabelIndex]:
-    """Each index that was asked for rows."""
+    """Indexes that were asked for rows."""
     asked: list[LabelIndex] = []
     new_request = LabelIndex.new_request
 

@@ -23,7 +23,7 @@ HELD = ("labels", "people")
 
 @pytest.fixture
 def consumer(tmp_path: Path) -> Iterator[Store]:
-    """The consumer's own database."""
+    """The active party's own database."""
     store = Store(tmp_path / "shop" / "party.sqlite")
     yield store
     store.close()

@@ -216,7 +216,7 @@ def test_more_different_charges_than_a_receipt_counts_are_recovered_too(
 
 @pytest.mark.parametrize("continued", [1, 2, 3, 5])
 def test_a_fork_is_noticed_and_its_own_releases_stand_for_nothing(open_house: OpenHouse, continued: int) -> None:
-    """Restored, then continued with equal releases to others: shorter, as long as, or longer than what was lost."""
+    """The backup was restored, then continued with equal releases to others: fewer, as many, or more than were lost."""
     house = open_house(budget=WIDE)
     house.ask(release="common")
     backup = back_up(house)
@@ -260,7 +260,7 @@ def test_releases_after_the_acknowledgement_stand_for_nothing_either(open_house:
 
 
 def test_rollbacks_of_rollbacks(open_house: OpenHouse) -> None:
-    """Once more to before the acknowledgement: it is forgotten with the rest, and the old receipt notices again."""
+    """Restoring an older backup again forgets the acknowledgement too, and the old receipt is noticed again."""
     house = open_house(budget=WIDE)
     backup = back_up(house)
     lost = house.ask(release="lost")
@@ -275,7 +275,7 @@ def test_rollbacks_of_rollbacks(open_house: OpenHouse) -> None:
 @pytest.mark.parametrize("at_once", [False, True])
 @pytest.mark.parametrize("lost", [1, 3])
 def test_two_lost_ledgers_of_one_backup_are_charged_each(open_house: OpenHouse, at_once: bool, lost: int) -> None:
-    """However equal their releases are."""
+    """This holds even if their releases are equal."""
     house = open_house(budget=WIDE)
     house.ask(release="common")
     backup = back_up(house)
@@ -375,7 +375,7 @@ def test_a_foreign_or_forged_receipt_is_refused_and_freezes_nothing(open_house: 
         replace(answer, receipt_signature=b""),
         replace(answer, receipt=answer.receipt[:-1]),
         replace(answer, receipt=b"{}", receipt_signature=other.sign(b"{}")),
-        forged(answer, own, server="another"),  # whose operator copied the key
+        forged(answer, own, server="another"),  # its operator copied the key
     ]
     for receipt in wrong:
         with pytest.raises(PolicyRefused) as refused:

@@ -1,4 +1,4 @@
-"""Uploads that no answer was made of: counted on the disk before their first id is looked up, and limited."""
+"""Uploads without an answer are counted on the disk before their first id is looked up, and limited."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_every_other_end_of_an_upload_counts(open_house: OpenHouse, tmp_path: Pa
         lambda: house.ask(content_sha256=bytes(32)),
         lambda: house.ask(UNKNOWN),
         lambda: house.ask(one_hot((*NAMES, NAMES[3]), range(13))),
-        lambda: talked(house, house.request(rows), batch),  # and then silence
+        lambda: talked(house, house.request(rows), batch),  # silence follows
         lambda: talked(house, house.request(rows), batch, batch),
         lambda: talked(house, house.request(rows, n_rows=13), batch, RowsEnd()),
     ]
@@ -145,7 +145,7 @@ def test_a_consumer_may_fail_so_often_in_a_day(open_house: OpenHouse, monkeypatc
         assert isinstance(error, PolicyRefused)
         assert error.field == "max_failed_uploads"
         assert house.consumed == ["AggregateOpen"]
-    assert house.octets() == answer  # what was answered before is
+    assert house.octets() == answer  # an earlier answer is still given
     assert not isinstance(wrong_hash(house, "bank"), PolicyRefused)
     house.ask(consumer="bank", release="of another consumer")
     clock[0] = datetime(2026, 1, 2, 12, tzinfo=UTC)  # the first one's 24 hours are not yet over
@@ -252,7 +252,7 @@ def test_a_refusal_for_who_is_in_the_table_is_told_so_often_and_no_more(open_hou
 
 
 def test_labels_that_are_asked_for_again_have_the_same_limits(open_house: OpenHouse, tmp_path: Path) -> None:
-    """They cost nothing, and an upload that is answered takes back none that was not."""
+    """Repeated labels cost nothing, and an answered upload does not cancel an unanswered one."""
     counter = Counter(open_house(datasets={"prices": make_labels(tmp_path)}, policy=limits(2), budget=WIDE))
     for number in range(2):
         counter.ask()

@@ -83,7 +83,7 @@ def trace_joins(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @contextmanager
 def traced_lines(*folders: str) -> Iterator[Trace]:
-    """Yield all that happens within, in order; lines are those of files whose path has one of these in it."""
+    """Yield all that happens within, in order; lines are those of files whose path contains one of these texts."""
     before = sys.gettrace()
 
     def on_line(frame: FrameType, event: str, _: object) -> Any:

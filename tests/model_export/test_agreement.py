@@ -1,4 +1,4 @@
-"""An exported model says of every row what the model says: to 1e-12 in Python and SQL, to 1e-6 in ONNX and PMML.
+"""An exported model gives every row the model's score: to 1e-12 in Python and SQL, to 1e-6 in ONNX and PMML.
 
 A row that the model refuses has no score.
 """
@@ -67,7 +67,7 @@ def agree(found: Sequence[Mapping[str, Any]], expected: Sequence[Mapping[str, fl
 
 
 def check_all(models: Sequence[Any], rows: Sequence[make.Row], connection: psycopg.Connection | None = None) -> int:
-    """Compare every format but PMML; return the number of rows that have a score."""
+    """Compare every format except PMML; return the number of rows that have a score."""
     formula, expected = formula_of(models), [make.answer(models, row) for row in rows]
     agree(runtimes.run_python(write_python(formula, [m.to_dict() for m in models]), rows), expected, FINE)
     agree(runtimes.run_sqlite(write_sql(formula, "sqlite"), rows), expected, FINE)

@@ -34,10 +34,10 @@ from tests.mutants.mutant import Change, Mutant
 ROOT = Path(__file__).parents[2]
 OWN = "tests/mutants/"  # no other test depends on it
 OF_A_DEADLINE = 3  # the recorded time of a drawn mutant's tests is one part in so many
-CONTROL_SHARE = 5  # the tests of a whole file may take so many times as long as those of one mutant
-TO_CLEAN_UP_S = 10  # pytest's own deadline ends so much earlier, so that fixtures end what they started
+CONTROL_SHARE = 5  # the tests of a whole file may take this many times as long as those of one mutant
+TO_CLEAN_UP_S = 10  # pytest's own deadline ends this much earlier, so that fixtures end what they started
 
-CONTROLS = {"survived": "pass", "noticed": "fail"}  # what outcomes are called without a mutant
+CONTROLS = {"survived": "pass", "noticed": "fail"}  # names of outcomes without a mutant
 Outcome = Literal["noticed", "timed out", "survived", "error"]
 Say = Callable[[str], None]
 
@@ -55,13 +55,13 @@ class Result:
 
 
 class Children:
-    """The processes that run, so that an interrupted run leaves none behind."""
+    """Running processes; an interrupted run leaves none of them behind."""
 
     def __init__(self) -> None:
         self._lock, self._running, self._stopped = threading.Lock(), set[int](), False
 
     def run(self, command: Sequence[str], directory: Path, timeout_s: float) -> tuple[int | None, str]:
-        """Exit status, None past the deadline; and what was printed."""
+        """Run a process; return its exit status, or None past the deadline, and its output."""
         environment = {**os.environ, "PYTHONPATH": str(directory)}
         with tempfile.TemporaryFile("w+", errors="replace") as output:
             with self._lock:
@@ -127,7 +127,7 @@ def tracked_files(root: Path) -> list[str]:
 
 
 class Copies:
-    """A copy of the project for each job, used again and again."""
+    """A copy of the project for each job, used repeatedly."""
 
     def __init__(self, root: Path, files: Sequence[str], count: int) -> None:
         self._free: queue.SimpleQueue[Path] = queue.SimpleQueue()
@@ -183,7 +183,7 @@ def digest_of_tree(root: Path, files: Sequence[str], without: str = OWN) -> str:
 
 
 class Memory:
-    """One line of JSON for each result; those of other trees are forgotten."""
+    """Results as one line of JSON each; those of other trees are forgotten."""
 
     def __init__(self, path: Path, tree: str, *, fresh: bool) -> None:
         self._path, self._tree, self._lock = path, tree, threading.Lock()
@@ -229,7 +229,7 @@ class Trial:
 
 
 def controls_of(mutants: Sequence[Mutant]) -> list[Trial]:
-    """Return one for each test file, with all that the mutants ask of it."""
+    """Return one control for each test file, with all tests that the mutants name."""
     by_file: dict[str, set[str]] = {}
     for test in (test for mutant in mutants for test in mutant.tests):
         by_file.setdefault(test.partition("::")[0], set()).add(test)
@@ -320,7 +320,7 @@ class Run:
         told = output[-3000:] if outcome == "error" or trial.mutant is None else _who_noticed(output)
         result = Result(trial.key, trial.name, outcome, round(time.monotonic() - started, 1), told)
         if outcome == "survived" or (trial.mutant is not None and outcome != "error"):
-            self._memory.put(result)  # what must be mended is tried again
+            self._memory.put(result)  # an error must be mended, and is tried again
         return result
 
     def _summary(self, mutants: Sequence[Mutant], results: Sequence[Result], seconds: float) -> bool:

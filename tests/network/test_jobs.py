@@ -1,4 +1,4 @@
-"""Jobs over a simulated network: the same model, a report that says so, and what is refused."""
+"""Jobs over a simulated network: the same model, a report of the network, and refusals."""
 
 from __future__ import annotations
 

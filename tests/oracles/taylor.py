@@ -24,7 +24,7 @@ from blindfit.algorithms.statistics.vertical.row_plan import RowPlan, Rows
 
 Floats = npt.NDArray[np.float64]
 NoiseOf = Callable[[str, int, int, int], Sequence[int]]
-"""Takes party, epoch, batch and the number of columns; gives integers in steps of the gradient's grid."""
+"""Function of party, epoch, batch and the number of columns; it returns integers in steps of the gradient's grid."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -137,7 +137,7 @@ def loss_error(table: PlainTable, rows: Rows, grid: Grid, weights: Mapping[str, 
     e = np.abs(np.ldexp(np.rint(np.ldexp(y, grid.label_bits)), -grid.label_bits) - y)
     errors = np.full(len(rows), v)
     before = np.zeros(len(rows))
-    reach = np.zeros(len(rows))  # of the score, were no term to cancel another
+    reach = np.zeros(len(rows))  # largest possible score, if no term cancels another
     for place, (name, block) in enumerate(table.blocks.items()):
         x = np.abs(np.ldexp(block[rows].astype(np.float64), -grid.feature_bits))
         z = np.abs(grid.scores(block[rows], weights[name]))

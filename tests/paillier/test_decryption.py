@@ -24,7 +24,7 @@ same_key_for_all = settings(max_examples=50, suppress_health_check=[HealthCheck.
 
 
 def encrypted(key: PublicKey, plaintexts: list[int], seed: int = 0) -> Residues:
-    """(1 + n)^m r^n, as the definition has it."""
+    """(1 + n)^m r^n, by the definition."""
     generator, n = random.Random(seed), key.n
     return key.kernel.residues((1 + m * n) * pow(generator.randrange(1, n), n, n * n) % (n * n) for m in plaintexts)
 
@@ -147,7 +147,7 @@ def stolen_factors(n: int, decrypted: int) -> tuple[int, int]:
 
 @each_case("multiple", [0, 1, 12345])
 def test_whoever_decrypts_a_multiple_of_n_gives_the_key_away(real_key: PrivateKey, multiple: int) -> None:
-    """python-paillier does; here it is refused."""
+    """A key of python-paillier reveals itself; here such a multiple is refused."""
     n = real_key.public_key.n
     bait = multiple * n
     decrypted = private_key_to_phe(real_key).raw_decrypt(bait)
@@ -188,7 +188,7 @@ def no_powers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def refusal(key: PrivateKey, ciphertexts: list[int]) -> tuple[type, str, str]:
     residues = key.public_key.kernel.residues(ciphertexts)
-    try:  # which takes less than pytest.raises, a hundred thousand times
+    try:  # quicker than pytest.raises, a hundred thousand times
         key.decrypt_residues(residues)
     except RangeError as refused:
         return type(refused), str(refused), refused.hint

@@ -1,4 +1,4 @@
-"""Arithmetic mod n^2 of vectors equals Python's own, and the products are counted as the docstrings say."""
+"""Arithmetic mod n^2 of vectors equals Python's own, and the counts of products are those of the docstrings."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ BITS = 512
 
 @cache
 def prime(bits: int, seed: int, remainder: int = 3) -> int:
-    """Return a prime of exactly so many bits, the two top ones set, of this remainder mod 4."""
+    """Return a prime of exactly this many bits, the two top ones set, of this remainder mod 4."""
     candidate = gmpy2.mpz(random.Random(seed).getrandbits(bits) | 3 << bits - 2)
     while candidate % 4 != remainder or not gmpy2.is_prime(candidate):
         candidate = gmpy2.next_prime(candidate)
@@ -216,7 +216,7 @@ def test_no_proof_holds_for_a_number_that_is_no_modulus(n: int) -> None:
 
 
 def test_a_modulus_with_a_small_factor_has_no_proof_though_its_roots_exist() -> None:
-    """A small factor leaves too much to chance, whether or not this one is harmless."""
+    """A small factor leaves too much to chance, even if this one is harmless."""
     proof = key_proof.prove(257, prime(300, 1))
     n = 257 * prime(300, 1)
     assert all(pow(root, n, n) == c for root, c in zip(proof, key_proof._challenges(n), strict=True))

@@ -1,4 +1,4 @@
-"""Keys: how they are made, what they show, how they are encoded, and python-paillier's."""
+"""Keys: how they are made, printed and encoded, and python-paillier's."""
 
 from __future__ import annotations
 
@@ -305,7 +305,7 @@ def test_a_private_key_with_anothers_modulus_is_refused() -> None:
         lambda n, hs: 0,
         lambda n, hs: n,
         lambda n, hs: hs + n * n,
-        lambda n, hs: hs * (1 + n) % n**2,  # of a plaintext of 1
+        lambda n, hs: hs * (1 + n) % n**2,  # encrypts a plaintext of 1
         lambda n, hs: hs * hs % n**2,  # a square
         lambda n, hs: hs % n,
     ],

@@ -34,7 +34,7 @@ MATRIX = Fixed.from_integers([[1, 2, 3], [4, 5, 6], [7, 8, 9]])
 
 
 def operations(key: PrivateKey) -> dict[str, Callable[[], Any]]:
-    """Return one call, or more, of everything public that gives ciphertexts."""
+    """Return at least one call of every public function that gives ciphertexts."""
     public_key, zeros = key.public_key, source(key)
     x, packed = encrypt(NUMBERS, zeros), encrypt_packed(NUMBERS, 20, zeros)
     layout = Layout.of(public_key, 3, 20)
@@ -93,7 +93,7 @@ def test_only_randomising_gives_what_can_be_sent(insecure_test_key: PrivateKey) 
 
 
 def results_of(module: ModuleType) -> set[str]:
-    """Name of the public functions and methods of a module that say they give ciphertexts."""
+    """Return the names of the public functions and methods of a module whose types give ciphertexts."""
     kinds = ("EncryptedVector[", "PackedVector[", "Ciphertext", "FreshCiphertext")
     own = [thing for thing in vars(module).values() if getattr(thing, "__module__", "") == module.__name__]
     functions = [thing for thing in own if inspect.isfunction(thing)]
@@ -153,7 +153,7 @@ def test_one_mod_n_is_not_sent(insecure_test_key: PrivateKey, ones: set[int], nu
 
 
 def test_nothing_sent_is_one_mod_n(insecure_test_key: PrivateKey) -> None:
-    """Also what was 1 + m n before: a plain result, a product with zeros, the padding of a pack."""
+    """This holds for former 1 + m n too: a plain result, a product with zeros, the padding of a pack."""
     key, zeros = insecure_test_key, source(insecure_test_key)
     x, nothing = encrypted([0] * 50, key), Fixed.from_integers(np.zeros((50, 4), int))
     trivial = [x - x, x.scale(Fixed.from_integers(0)), columns_dot(nothing, x), pack(columns_dot(nothing, x), 20)]
@@ -170,7 +170,7 @@ def sent_integers(ciphertext: FreshCiphertext) -> list[int]:
 
 
 def run(key: PrivateKey) -> list[int]:
-    """Return all that is sent when the same data are used again; within it, the same numbers come again and again."""
+    """Return all that is sent when the same data are used again, with repeated numbers in it."""
     zeros = ShortExponent(key.public_key)
     x = encrypt(Fixed.from_integers([3, 3, 3, 0, 0, -1]), zeros)
     total = columns_dot(Fixed.from_integers(np.ones((6, 3), int)), x)
@@ -286,7 +286,9 @@ def test_a_message_of_another_length_is_refused(insecure_test_key: PrivateKey, r
 
 
 def test_random_octets_are_valid_ciphertexts_or_refused(insecure_test_key: PrivateKey) -> None:
-    """10,000 numbers of every size, near multiples of n and of its factors too: as gcd and comparison say."""
+    """The test takes 10,000 numbers of every size, near multiples of n and its factors too; gcd and
+    comparison decide.
+    """
     public_key, rng = insecure_test_key.public_key, random.Random(9)
     n, largest = public_key.n, 256**public_key.ciphertext_bytes - 1
     steps = (1, n, insecure_test_key.p, insecure_test_key.q, n**2)

@@ -70,4 +70,4 @@ def test_a_key_without_a_proof_may_open_one_ciphertext_to_two_numbers() -> None:
     assert other != 0
     assert opens(PublicKey(n, None), ciphertext, 0, root)
     assert opens(PublicKey(n, None), ciphertext, other, 1)
-    assert gmpy2.gcd(n, p * (p - 1) * (q - 1)) != 1  # so there is no proof of it: tests of key_proof
+    assert gmpy2.gcd(n, p * (p - 1) * (q - 1)) != 1  # the key has no proof: tests of key_proof

@@ -206,7 +206,7 @@ def test_ten_thousand_extreme_inputs_never_wrap(insecure_test_key: PrivateKey) -
 
 @each_case("number", [41, -41, 127])
 def test_a_decrypted_number_past_the_bound_is_refused(insecure_test_key: PrivateKey, number: int) -> None:
-    """A peer that packed more than the protocol allows, within its slot."""
+    """A peer has packed more than the protocol allows, within its slot."""
     sent = packed([1, number], 8, insecure_test_key).ciphertext
     layout, public_key = Layout.of(insecure_test_key.public_key, 2, 8), insecure_test_key.public_key
     received = PackedVector.receive(sent, public_key, layout, frac_bits=0, bound=40, culprit="passive")

@@ -1,4 +1,4 @@
-"""Sums of products: those of integers, whichever way they are computed, and wherever."""
+"""Sums of products equal those of integers, computed in any way and at any place."""
 
 from __future__ import annotations
 

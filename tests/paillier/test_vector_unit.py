@@ -1,4 +1,4 @@
-"""The vector unit gives what GMP gives; where this machine has none, that is said and everything else still works."""
+"""The vector unit gives the same as GMP; a machine without one reports so, and everything else still works."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ class PicklingWorkers:
 
 @contextmanager
 def nothing_computed(*keys: PublicKey) -> Iterator[None]:
-    """Fail where a kernel of these keys multiplied anything."""
+    """Fail if a kernel of these keys multiplied anything."""
     before = [replace(key.kernel.counts) for key in keys]
     yield
     assert [key.kernel.counts for key in keys] == before

@@ -1,4 +1,4 @@
-"""A bank and a shop in this process: models of known weights, and real prediction jobs on what both have published."""
+"""A bank and a shop in this process: models of known weights, and real prediction jobs on published rows of both."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from blindfit.algorithms.statistics.vertical.model import LARGEST_SCORE, Vertica
 ACTIVE, PASSIVES = "bank", ("post", "rail", "shop")
 DATA_PARTIES = (ACTIVE, *PASSIVES)
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
-STEPS = st.integers(-9 * 8192, 9 * 8192)  # of half of 2^-12
+STEPS = st.integers(-9 * 8192, 9 * 8192)  # multiples of half of 2^-12
 PLACES = st.sampled_from(["clip", "other clip", "step", "mean", "anywhere", "anywhere"])
 
 

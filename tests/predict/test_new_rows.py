@@ -1,4 +1,4 @@
-"""New rows are read as the model wants them, and a job of prediction says no more than it needs."""
+"""New rows are read as the model needs them, and a job of prediction needs few options."""
 
 from __future__ import annotations
 
@@ -342,7 +342,7 @@ def test_scores_are_named_by_the_report_of_this_session_alone(tmp_path, session,
         "timing": {},
     }
     (tmp_path / "bank" / "report.json").write_text(json.dumps(report))
-    (tmp_path / "bank" / "model.json").write_text("{}")  # of a training
+    (tmp_path / "bank" / "model.json").write_text("{}")  # model of a training
     told = {"rows.common": 3, "model.in_shares": False}
     page = write_report(ended(**told), tmp_path, ["bank"]).html_path.read_text()
     assert ("&lt;b&gt;scores.csv" in page) == known

@@ -1,4 +1,4 @@
-"""Training, then joint prediction, between real processes: what a user sees when it works and when it does not."""
+"""Training, then joint prediction, between real processes: what a user sees in success and failure."""
 
 from __future__ import annotations
 

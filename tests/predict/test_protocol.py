@@ -40,7 +40,7 @@ def seeded(seed: int) -> Callable[[int], int]:
 
 @st.composite
 def parts(draw: st.DrawFn) -> list[np.ndarray]:
-    """Return the active party's, then those of 1 to 5 passive ones."""
+    """Draw the active party's parts, then those of 1 to 5 passive ones."""
     n, passives = draw(st.integers(1, 6)), draw(st.integers(1, 5))
     return [np.array(draw(st.lists(PART, min_size=n, max_size=n)), np.int64) for _ in range(passives + 1)]
 
@@ -183,7 +183,7 @@ def test_a_seed_of_another_size_names_its_sender(seed):
 
 
 def test_a_mask_that_is_missing_is_noticed():
-    """Any of them may have left it out: of n rows all look like scores with probability 4^-n."""
+    """Any of the parties may have omitted it: all n rows look like scores with probability 4^-n."""
     error = refused(replaced("p2", MaskedScores, lambda _: MaskedScores(random_parts(3)[3])))
     assert error.culprit == "p0, p1, p2"
     assert "a mask is missing" in error.reason

@@ -65,7 +65,7 @@ def test_rows_that_are_left_out_do_not_move_the_count_to_others(pair: Pair) -> N
     path.write_text("\n".join([header, ",".join([name, "", *rest]), *others]) + "\n")
     pair.dataset = {"missing": "drop", "models_per_row": 1}
     allow(pair, 1)
-    pair.scores("one", np.array([0, 5]))  # of the remaining rows
+    pair.scores("one", np.array([0, 5]))  # two of the remaining rows
     shop = pair.parties["shop"]
     snapshot = shop.snapshots.require_current("rows")
     (entry,) = shop.store.reader().disclosures(subject="scores")
@@ -81,7 +81,7 @@ def test_a_smaller_question_forgets_no_row(pair: Pair) -> None:
 
 
 def test_the_count_outlives_the_process_and_stays_with_people_whose_rows_are_published_again(pair: Pair) -> None:
-    """Also where their ids are in upper case and their rows in another order, with other values."""
+    """This holds even if their ids are in upper case and their rows in another order, with other values."""
     pair.scores("one", HALF)
     allow(pair, 1)
     with pytest.raises(PolicyRefused, match="models_per_row"):
@@ -141,7 +141,7 @@ def test_who_publishes_is_told_what_to_declare(
 
 def test_a_declaration_that_fits_the_rows_needs_no_new_snapshot_and_another_needs_one(pair: Pair) -> None:
     first = pair.parties["shop"].snapshots.publish("rows")
-    allow(pair, 3)  # of eight columns
+    allow(pair, 3)  # three models of eight columns
     assert pair.parties["shop"].snapshots.require_current("rows").id == first.id
     allow(pair, 4)
     assert pair.parties["shop"].snapshots.current("rows") is None
@@ -202,7 +202,7 @@ def test_what_an_operator_let_pass_counts_when_he_takes_it_back(tmp_path: Path, 
 
 
 def test_scores_that_were_exact_leave_no_room_for_others(pair: Pair, features: np.ndarray) -> None:
-    """A part that says of itself that it is not rounded."""
+    """The part itself declares that it is not rounded."""
     pair.train("exact", np.ones(COLUMNS), rounding=0)
     with pytest.raises(PolicyRefused, match="more of a row than 13 bits for each model"):
         pair.scores("exact")

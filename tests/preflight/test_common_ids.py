@@ -1,4 +1,4 @@
-"""Ids of which none is in common: what they differ in is counted, and no id is shown."""
+"""If no ids are in common, their differences are counted, and no id is shown."""
 
 from __future__ import annotations
 

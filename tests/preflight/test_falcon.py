@@ -1,4 +1,4 @@
-"""`blindfit check` of a training in shares: what it finds in the files that are here, and what it would take."""
+"""`blindfit check` of a training in shares: its findings in the local files, and the cost."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_numbers_that_do_not_fit(shares: World) -> None:
     """Each step takes away more than a weight at this rate."""
     findings = shares.check("falcon.learning_rate=10", "falcon.l2=0.5")
     assert "falcon.learning_rate times falcon.l2 is 1 or more" in only(findings, "refuses")
-    assert not said(findings, "time")  # of a training that cannot be
+    assert not said(findings, "time")  # the training is impossible
 
 
 # --- what weights reveal about labels -------------------------------------------------------------------------
@@ -136,7 +136,7 @@ def test_bits_of_opened_weights(shares: World) -> None:
 
 
 def test_too_many_passive_columns(shares: World) -> None:
-    """105 bits are a quarter of 420 labels: 12 weights of 8, and 5 of where 20 epochs end."""
+    """105 bits are a quarter of 420 labels: 12 weights of 8 bits, and 5 bits for the place where 20 epochs end."""
     more = {f"more{j}": np.random.default_rng(j).normal(size=N_ROWS).round(3) for j in range(10)}
     shares.columns("post", **dict(list(more.items())[:8]))
     findings = shares.check()
@@ -149,7 +149,7 @@ def test_too_many_passive_columns(shares: World) -> None:
 
 
 def test_trainings_before_count(shares: World) -> None:
-    """Also before the newest snapshot: 38 bits more stay within 150 after 90, and not after 120."""
+    """Trainings before the newest snapshot count too: 38 more bits stay within 150 after 90, and not after 120."""
     for bits, fits in ((90, True), (30, False)):
         shares.publish("bank", "loans")
         with shares.store("bank") as store, store.transaction() as transaction:

@@ -1,4 +1,4 @@
-"""`blindfit check` of a vertical training: what it finds in the files that are here, and what it would take."""
+"""`blindfit check` of a vertical training: its findings in the local files, and the cost."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_a_job_without_trouble(project: World) -> None:
 
 
 def test_a_check_leaves_nothing_behind(project: World) -> None:
-    """No database, also at a key node, which has nothing to publish."""
+    """A key node gets no database either: it has nothing to publish."""
 
     def files() -> dict[Path, bytes]:
         return {path: path.read_bytes() for path in project.root.rglob("*") if path.is_file()}

@@ -1,4 +1,4 @@
-"""Statistical verdicts on samples, each with a false alarm once in a million at most."""
+"""Statistical verdicts on samples, each with a false alarm at most once in a million."""
 
 from __future__ import annotations
 

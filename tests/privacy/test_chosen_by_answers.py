@@ -21,7 +21,7 @@ from blindfit.algorithms.privacy.gaussian import analytic_noise_multiplier, gaus
 Floats = NDArray[np.float64]
 Limit = Callable[[ReleaseEvent | None, int], float]
 BUDGET, DELTA = 1.0, 1e-5
-EACH, MOST = 0.05, 60  # of the small releases
+EACH, MOST = 0.05, 60  # epsilon and number of the small releases
 SMALL = ReleaseEvent.pure(EACH, "one label")
 
 
@@ -52,7 +52,7 @@ def losses(count: int) -> tuple[Floats, Floats]:
 def delta_of_best_asker(lasts: list[float]) -> float:
     """
     Args:
-        lasts: the largest last release that is admitted after none, one, two, ... small ones.
+        lasts: largest last release that is admitted after 0, 1, 2, ... small ones.
     """
     p, value = 1 / (1 + np.exp(-EACH)), np.zeros(len(lasts) + 1)
     for count in reversed(range(len(lasts))):  # stop here, or go on: the worse of the two
@@ -104,7 +104,7 @@ def gaussians(total: float) -> ReleaseEvent:
 def delta_of_best_mixer(lasts: list[float]) -> float:
     """
     Args:
-        lasts: the largest epsilon-DP release that is admitted after Gaussians of each of SUMS.
+        lasts: largest epsilon-DP release that is admitted after Gaussians of each of SUMS.
     """
     grid = np.linspace(-REACH, REACH, CELLS) * WHOLE**0.5  # the loss less its mean, which is half of the sum
     step = grid[1] - grid[0]

@@ -1,4 +1,4 @@
-"""Noisy gradient descent: what a run spends, how much a row can change a sum, and the law of the noise."""
+"""Noisy gradient descent: the cost of a run, the largest change of a sum by one row, and the law of the noise."""
 
 from __future__ import annotations
 
@@ -267,7 +267,7 @@ EXTREMES = st.sampled_from([0.0, 1.0, -1.0, 1e-300, LARGEST, -LARGEST])
     start=st.sampled_from([0.0, LARGEST, -1e308]),
 )
 def test_no_row_makes_a_descent_fail(columns, clip_norm, learning_rate, shrinkage, noise, start) -> None:
-    """Nor what comes of it: weights and losses are finite, and so can be kept; each score is a number."""
+    """The results do not fail either: weights and losses are finite, so they can be kept; each score is a number."""
     weights = np.full(columns.shape[1], start)
     descent = dp_gradient.descend(
         columns,
@@ -307,7 +307,7 @@ def test_any_number_of_rows_is_fitted(n_rows: int, batch_fraction: float) -> Non
     )
     assert np.isfinite(fit.descent.path).all()
     assert len(fit.descent.losses) == 2
-    assert np.abs(fit.descent.weights).min() > 0  # of noise
+    assert np.abs(fit.descent.weights).min() > 0  # noise in every weight
 
 
 @each_case(

@@ -79,7 +79,7 @@ def test_the_noise_suffices_and_less_would_not(mechanism: str, epsilon: float) -
 
 @pytest.mark.parametrize("neighbours", ["replace-one", "add-or-remove"])
 def test_a_sampled_run_needs_hardly_more_noise_at_a_smaller_delta(neighbours: str) -> None:
-    """About as sqrt(ln 1/delta): what lost accuracy at 1e-15 asked for 10 to 60 times as much."""
+    """The noise grows about as sqrt(ln 1/delta). A loss of accuracy at 1e-15 once asked for 10 to 60 times as much."""
     noise = [RunPrivacy(1.0, delta, 1000, 0.01, neighbours).noise_multiplier() for delta in DELTAS[2:]]  # type: ignore[arg-type]
     for (before, after), (larger, smaller) in zip(pairwise(noise), pairwise(DELTAS[2:]), strict=True):
         assert before < after < before * (math.log(smaller) / math.log(larger)) ** 0.75

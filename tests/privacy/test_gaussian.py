@@ -1,4 +1,4 @@
-"""The noise that (epsilon, delta) needs: the figures of the literature, an integral, and laws."""
+"""The noise for (epsilon, delta): the figures of the literature, an integral, and laws."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_agrees_with_the_integral(epsilon: float, delta: float) -> None:
 
 
 def test_delta_is_never_below_the_exact_one_and_little_above() -> None:
-    """The last bits count: what is rounded down would be claimed and not kept. No chance: a grid of points."""
+    """The last bits count: a delta that is rounded down would be claimed and not kept. A grid of points, no chance."""
     checked = 0
     for multiplier in np.geomspace(0.02, 1e4, 41).tolist():
         for epsilon in [0.0, *np.geomspace(1e-3, 50, 40).tolist()]:

@@ -436,7 +436,9 @@ def test_landmarks_are_earlier_entries(position: int) -> None:
 
 @given(st.integers(0, 299), st.integers(1, 300))
 def test_landmarks_say_where_two_ledgers_parted(parted: int, position: int) -> None:
-    """Exactly, within the last 32 entries; before, at most half of the way too early, and never too late."""
+    """The place is exact within the last 32 entries; before them it is at most half of the way too early, never too
+    late.
+    """
     position = max(position, parted + 1)
     lost = LONG[:position]
     kept = [*LONG[:parted], charge(LONG[parted - 1] if parted else None, "another", ONE)]

@@ -1,7 +1,7 @@
 """Costs of releases that were fixed beforehand, against oracles of other kinds, down to a delta of 1e-300.
 
-The oracles are integrals with 60 digits, the analytic Gaussian, the exact law of randomised response, sums of rounded
-losses that are added up without any Fourier transform, and dp_accounting where its own transforms can resolve delta.
+The oracles are integrals with 60 digits, the analytic Gaussian, and the exact law of randomised response. Others are
+sums of rounded losses without any Fourier transform, and dp_accounting where its own transforms can resolve delta.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ BOTH = pytest.mark.parametrize("sensitivity", [1, 2])
 
 
 def normal(x: gmpy2.mpfr, mean: int, std: float) -> gmpy2.mpfr:
-    """Return the density of N(mean, std^2), but for its constant factor."""
+    """Return the density of N(mean, std^2) without its constant factor."""
     return gmpy2.exp(-(((x - mean) / std) ** 2) / 2)
 
 

@@ -25,7 +25,7 @@ LABELS = np.array([1, 1, 0])
 NEIGHBOUR = np.array([1, 1, 1])  # differs in the label of the longest row
 
 Release = Callable[[np.ndarray, int, int], np.ndarray]
-"""Labels, how many releases, seed -> released sums in units of the sensitivity."""
+"""Function of labels, number of releases and seed; it returns released sums in units of the sensitivity."""
 
 
 def clipped(rows: np.ndarray) -> np.ndarray:
@@ -50,14 +50,14 @@ def for_a_smaller_sensitivity(labels: np.ndarray, n: int, seed: int) -> np.ndarr
 
 
 def with_float_noise(labels: np.ndarray, n: int, seed: int) -> np.ndarray:
-    """Return the right law, added as one float to another."""
+    """Release with the right law, added as one float to another."""
     # Sums of zero and one show it best.
     return float(labels[2]) + np.random.default_rng(seed).normal(size=n)
 
 
 @cache
 def drawn(mechanism: Release, of_neighbour: bool, seed: int) -> np.ndarray:
-    """Return a batch of releases, in which every attack looks."""
+    """Return a batch of releases, in which every attack searches."""
     return mechanism(NEIGHBOUR if of_neighbour else LABELS, BATCH, 2 * seed + of_neighbour)
 
 

@@ -1,4 +1,4 @@
-"""However a party's process ends, its log or its launcher says so in a line."""
+"""If a party's process ends in any way, its log or its launcher reports it in a line."""
 
 from __future__ import annotations
 

@@ -123,7 +123,7 @@ def test_an_operator_cancels_at_the_own_party(project: World) -> None:
         while "session starts" not in project.log("shop"):
             assert time.monotonic() < give_up, project.log("shop")
             time.sleep(0.005)
-        # Else it may have answered, and be done, before it hears of the end.
+        # Otherwise it may have answered, and be done, before it hears of the end.
         project.processes["meter"].send_signal(signal.SIGSTOP)
         done = project.blindfit("cancel", "shop.toml", session, "--json")
         project.processes["meter"].send_signal(signal.SIGCONT)
@@ -148,7 +148,7 @@ def test_an_operator_cancels_a_job_that_waits(project: World) -> None:
     with project.submitting() as submitted:
         session = session_of(submitted)
         wait_until(project, "meter", "HELD")
-        done = project.blindfit("cancel", "shop.toml", session)  # which has accepted it, and waits for its start
+        done = project.blindfit("cancel", "shop.toml", session)  # the party has accepted it, and waits for its start
         assert (done.returncode, done.stdout) == (0, "shop: cancelled\n"), done.stderr
         _, errors = submitted.communicate(timeout=60)
     assert submitted.returncode == 1

@@ -1,4 +1,4 @@
-"""One party file for `run` and for parties that are up; one folder for each run."""
+"""One party file for `run` and for running parties; one folder for each run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_a_file_with_the_addresses_of_organisations_runs_on_one_machine_as_it_is
         project.edit(f"{name}.toml", f"[peers.{peer}]\n", f'[peers.{peer}]\naddress = "{peer}.invalid:7100"\n')
     done = project.blindfit("run", "job.toml", "--out", "out", "--quiet")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("job ")  # and nothing before it
+    assert done.stdout.startswith("job ")  # nothing stands before it
     both = project.blindfit("run", "job.toml", "--quiet", "--verbose")
     assert error_line(both) == "error: --quiet and --verbose cannot be combined"
 
@@ -102,7 +102,7 @@ def test_a_folder_in_the_way_of_the_link_is_left_alone(project):
 
 
 def test_a_submitted_prediction_names_its_training(project):
-    """Without an address it goes no further; without --session it would not come as far."""
+    """The command stops without an address, and it would stop earlier without --session."""
     project.path("predict.toml").write_text(
         'name = "p"\nprotocol = "predict"\n[parties.shop]\nrole = "active"\ndataset = "rows"\n'
         '[parties.bank]\nrole = "passive"\ndataset = "rows"\n[parties.keys]\nrole = "key-node"\n'

@@ -1,4 +1,4 @@
-"""No option is read and then does nothing."""
+"""Every option that is read has an effect."""
 
 from __future__ import annotations
 

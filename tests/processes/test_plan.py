@@ -8,7 +8,7 @@ import pytest
 
 from tests.world import World
 
-FEW = ("--draws", "2", "--out", "plan")  # as few as there may be; their seed is the job's
+FEW = ("--draws", "2", "--out", "plan")  # the smallest allowed number; their seed is the job's
 
 
 def planned(project: World, *arguments: str, pictures: bool = False) -> dict:
@@ -18,7 +18,7 @@ def planned(project: World, *arguments: str, pictures: bool = False) -> dict:
 
 
 def test_a_plan_needs_no_label_and_leaves_nothing(project: World) -> None:
-    """Nor a ledger, nor the server's file."""
+    """A plan needs neither a ledger nor the server's file."""
     project.path("labels.csv").unlink()
     project.path("meter.toml").unlink()
     words = ("--base-rate", "0.4", "--strength", "1.5", "--epsilon", "0.5", "--epsilon", "4")
@@ -51,7 +51,7 @@ def test_the_price_of_a_loss_and_what_was_guessed(project: World) -> None:
 
 
 def test_no_gain_is_kept_where_there_is_none(project: World) -> None:
-    """Labels that are all negative: without noise the loss is more than a constant's."""
+    """All labels are negative, so even without noise the loss is above that of a constant."""
     plan = planned(project, "--base-rate", "1e-9")
     assert plan["without_noise"] > 1
     table, _, _ = plan["said"].partition("Other settings")

@@ -1,4 +1,4 @@
-"""`blindfit run`: real processes, real TLS, real files; what a user sees when it works and when it does not."""
+"""`blindfit run`: real processes, real TLS, real files; what a user sees in success and failure."""
 
 from __future__ import annotations
 
@@ -115,7 +115,8 @@ def test_an_id_that_the_server_does_not_know(project):
     for number in range(700, 706):  # some of them are trained on, and so are sent
         project.edit("rows.csv", f"u{number},", f"stranger{number},")
     refused = project.blindfit("run", "job.toml")
-    assert "has an id that the table of labels does not have" in error_line(refused)  # who runs all has all logs
+    # an operator who runs all parties has all logs
+    assert "has an id that the table of labels does not have" in error_line(refused)
 
 
 def test_a_missing_file_says_who_makes_it(project):
@@ -181,7 +182,7 @@ def test_every_solver_ends_near_the_same_weights(ran, solver):
 
 
 def test_a_run_keeps_its_keys_locked_and_what_it_wrote_is_purged(project):
-    """Though a party's file says nothing of --out, and another key stands in for the one that its passphrase is of."""
+    """This holds although a party's file does not name --out, and another key stands in for that of its passphrase."""
     project.path("words").write_text("four random words here")
     project.edit("meter.toml", "[identity]", '[identity]\npassphrase_file = "words"')
     done = project.blindfit("run", "job.toml", "--out", "out")

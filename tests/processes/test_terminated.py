@@ -1,4 +1,4 @@
-"""SIGTERM at any moment of a job: an exception that comes up in somebody else's callback is dropped there."""
+"""SIGTERM at any moment of a job: an exception inside a foreign callback is dropped there."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from blindfit.coordinator.running.session import JobSession
 from blindfit.coordinator.terminal.stopped import Stopped
 from tests.wire.jobs import JOB
 
-LONG_S = 20.0  # a signal that is heard ends it at once
+LONG_S = 20.0  # a signal that is noticed ends it at once
 
 
 class TerminatedHere:
@@ -28,7 +28,7 @@ class TerminatedHere:
 
 
 class Waits(JobSession):
-    """For a wake-up that comes no more."""
+    """Waits for a wake-up that never comes."""
 
     async def run(self) -> None:
         TerminatedHere()
@@ -63,7 +63,7 @@ def driven(kind: type[S]) -> S:
     return session
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # a test fails by its own words
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # a failing test shows its own message
 def test_a_signal_within_a_callback_that_drops_what_is_raised() -> None:
     before = signal.getsignal(signal.SIGTERM)
     driven(Waits)

@@ -1,4 +1,4 @@
-"""The pictures of the documentation are what docs/drawing draws, from today's tables of messages."""
+"""The pictures of the documentation equal the output of docs/drawing, from today's tables of messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Receipts between the parties of a training: what the payer may ask for."""
+"""Receipts between the parties of a training: requests that the payer may make."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from blindfit.parties.sessions.transcript import Transcript
 from blindfit.parties.systems import system
 from tests.each_case import each_case
 
-# As transcripts have it since they are kept; their readers hold lines against these words.
+# Transcripts that are kept have these words, and their readers compare lines with them.
 LINES = {
     "Hello": ("handshake", "members and public parameters"),
     "TaylorKey": ("taylor 0", "the public key"),

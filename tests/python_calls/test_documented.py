@@ -16,6 +16,7 @@ import pytest
 import blindfit
 from tests.command import forked_parties
 from tests.hints.following import refused
+from tests.python_calls import typed_script
 from tests.python_calls.prepared import names, prepare, start_server, wait_for
 from tests.world.world import World
 
@@ -47,6 +48,12 @@ def callables_of(module: str, name: str) -> Iterator[tuple[str, Callable[..., An
 
 
 ALL_CALLABLES = [pair for module, name in public_names() for pair in callables_of(module, name)]
+CONSTRUCTORS = [
+    (f"{name}.__init__", public(module, name).__init__)
+    for module, name in public_names()
+    if inspect.isclass(public(module, name)) and inspect.isfunction(public(module, name).__init__)
+    if name != "Found"  # its document is the JSON of any command
+]
 CLASSES = sorted({name for module, name in public_names() if inspect.isclass(public(module, name))})
 
 
@@ -118,6 +125,7 @@ def test_the_examples_of_a_measurement_server_run(tmp_path: Path, monkeypatch: p
         "released_labels": wait_for(client.release_labels("prices", ids, settings)),
     }
     try:
+        assert wait_for(typed_script.ask(client, ids, features)).shape == (2,)
         with refused("call release_labels"):
             wait_for(client.aggregate("prices", ids, features, epsilon=1.0, delta=1e-6, norm_bound=3.0))
         for name in sorted(OF_A_SERVER):
@@ -162,8 +170,25 @@ def test_a_class_has_an_example(name: str) -> None:
             assert value.__doc__, f"{name}.{member} has no docstring"
 
 
-@pytest.mark.parametrize(("name", "function"), ALL_CALLABLES)
-def test_a_function_returns_an_exact_type(name: str, function: Callable[..., Any]) -> None:
-    returns = str(inspect.signature(function).return_annotation)
-    assert returns != "Any", f"{name} returns Any"
-    assert "inspect._empty" not in returns, f"{name} has no return type"
+@pytest.mark.parametrize(("name", "function"), [*ALL_CALLABLES, *CONSTRUCTORS])
+def test_a_function_takes_and_returns_exact_types(name: str, function: Callable[..., Any]) -> None:
+    signature = inspect.signature(function)
+    for parameter in signature.parameters.values():
+        if parameter.kind is not inspect.Parameter.VAR_KEYWORD:
+            assert str(parameter.annotation) not in ("Any", "typing.Any"), f"{name}: {parameter.name} is Any"
+    returns = str(signature.return_annotation)
+    assert returns not in ("Any", "typing.Any"), f"{name} returns Any"
+    assert name.endswith("__init__") or "inspect._empty" not in returns, f"{name} has no return type"
+
+
+# --- a typed program
+
+
+def test_a_typed_program_runs(prepared: World) -> None:
+    """mypy checks the same program: [tool.mypy] names it."""
+    job, examples = prepared.path("job.toml"), names()
+    with forked_parties():
+        assert typed_script.train_and_load(job) == ["f0", "f1", "f2", "f3"]
+        assert typed_script.watch(job) > 0
+        assert typed_script.check(job) == 0
+    assert 0 < typed_script.fit(examples["X"], examples["y"]) <= 3

@@ -10,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(str(path.relative_to(ROOT)) for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")))
-PAGES.remove("CHANGELOG.md")  # of what was, not of what to type
+PAGES.remove("CHANGELOG.md")  # it lists past changes, nothing to type
 PAGES.remove("docs/reference/command_line.md")  # its examples are those of --help, which tests/shown types
 PAGES.remove("CONTRIBUTING.md")  # tests/repository follows it
 
@@ -33,7 +33,7 @@ class Shown:
 
     @property
     def is_mention(self) -> bool:
-        """A sentence names a command of Blindfit, without arguments: nothing to type."""
+        """True if a sentence names a command of Blindfit without arguments: nothing to type."""
         words = self.text.split()
         return not self.block and words[0] == "blindfit" and len(words) == 2
 
@@ -53,7 +53,7 @@ def to_type(page: str) -> list[Shown]:
 
 
 def printed_after(page: str, command: Shown) -> list[str]:
-    """Return the lines of the first block after a command that is no language's: what it prints, as the page has it."""
+    """Return the lines of the first block without a language after a command: its output, as the page has it."""
     lines = (ROOT / page).read_text().splitlines()
     fences = [number for number, line in enumerate(lines) if line.lstrip().startswith("```")]
     for start, end in zip(fences[::2], fences[1::2], strict=True):
@@ -103,5 +103,5 @@ def _inline(text: str) -> Iterator[Shown]:
 
 
 def _program(command: str) -> str:
-    """Return the first word that is no setting of the environment."""
+    """Return the first word that is not a setting of the environment."""
     return next((word for word in command.split() if "=" not in word), "")

@@ -28,8 +28,8 @@ from tests.readme.pages import ROOT
 
 DEADLINE_S = 90
 SESSION, DIGEST = r"\b(?:walr|taylor)-[0-9a-f]{8}\b", r"(?<=digest )[0-9a-f]{32}\b"
-PLACEHOLDERS = {"SESSION": SESSION, "DIGEST": DIGEST}  # what earlier commands printed last
-PORTS = ("localhost:7101", "localhost:7102")  # of the pages; another test may listen there
+PLACEHOLDERS = {"SESSION": SESSION, "DIGEST": DIGEST}  # replaced by the last output of earlier commands
+PORTS = ("localhost:7101", "localhost:7102")  # ports on the pages; another test may listen there
 LEFT_OUT = shutil.ignore_patterns("_build", "node_modules", "data", "state", "certificates", "__pycache__")
 
 

@@ -1,7 +1,8 @@
 """Every command of README and docs is typed, page by page, in the order in which it stands, in a fresh folder.
 
-The pages themselves state what is typed. The tables here list what is typed otherwise, and why; which commands cannot
-be typed in a test; and what a page promises beyond an exit status of 0 and the files that a command writes.
+The pages themselves state what is typed. The tables here list what is typed otherwise, and why, and which commands a
+test cannot type. They also list what a page promises in addition to an exit status of 0 and the files that a command
+writes.
 """
 
 from __future__ import annotations
@@ -114,11 +115,11 @@ class Typed:
 FREEZE = 'blindfit run examples/taylor/job.toml --rehearse --out runs/frozen --fault "freeze notary at epoch 3 for 5s"'
 ONE_EPOCH = "an epoch does all that twenty do"
 TWO_EPOCHS = "two do all that twenty do"
-NO_TEST_ROWS = {  # of the Falcon jobs after the demo
+NO_TEST_ROWS = {  # options of the Falcon jobs after the demo
     "add": "--set falcon.epochs=2 --set split.test_fraction=0",
     "why": f"{TWO_EPOCHS}, and the demo has test figures",
 }
-FEWER_DRAWS = {  # of what demos simulate, not of what they run
+FEWER_DRAWS = {  # for simulations of demos, not for their runs
     "examples/taylor/demo.py": ("DRAWS = 61", "DRAWS = 1"),
     "examples/label_dp/demo.py": ("DRAWS = 5", "DRAWS = 1"),
     "examples/dp_lr/demo.py": ("DRAWS = 20", "DRAWS = 2"),
@@ -240,7 +241,7 @@ GIVEN: dict[str, Given] = {
     "docs/explanation/paillier.md": data_of_taylor,
     "docs/start/quickstart.md": walr_has_run_and_quick_demos,
 }
-TYPED_ON = {  # what several pages show, and takes long, is typed on one of them
+TYPED_ON = {  # a long command that several pages show is typed on one of them
     "make demo": "README.md",
     "make demo-label-dp": "docs/start/quickstart.md",
     "make demo-dp-lr": "README.md",
@@ -504,7 +505,7 @@ TYPED: dict[str, dict[str, Typed]] = {
         "blindfit approve examples/walr/clinic.toml SESSION": Typed(answers="n\n", says=("people", "Approve")),
         "blindfit approve examples/walr/clinic.toml SESSION --refuse": Typed(
             status=2,
-            says=("waits",),  # the line before has said yes to the job
+            says=("waits",),  # the line before has approved the job
         ),
     },
     "docs/guides/score.md": {

@@ -1,4 +1,4 @@
-"""The documents' snippets of Python run, on rows of their kind."""
+"""The documents' snippets of Python run, on matching rows."""
 
 from __future__ import annotations
 

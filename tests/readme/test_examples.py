@@ -1,4 +1,4 @@
-"""The page of encrypted vectors has an example that runs, and prints what it says."""
+"""The page of encrypted vectors has an example that runs, and prints the output that the page shows."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def test_a_python_compiled_without_optimization_gives_way_to_the_systems_own(
 
 
 def stands_in(python: Path, does: str) -> Path:
-    """Return a script in its place."""
+    """Return a script that stands in for a program."""
     python.write_text(f"#!/bin/sh\n{does}\n")
     python.chmod(0o755)
     return python

@@ -1,4 +1,4 @@
-"""The notebooks of the examples: what they show is there, and their cells run from the top in a fresh folder."""
+"""The notebooks of the examples: their outputs are there, and their cells run from the top in a fresh folder."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_every_cell_was_executed_and_none_failed(notebook: Path) -> None:
     assert not re.search(r'[" ]/(home|tmp|root|work|usr)/', notebook.read_text())
 
 
-FEWER = {  # of what a cell repeats: once does all that many times do
+FEWER = {  # replacements of repetitions in a cell: one pass shows all
     "walr": ("draws=10", "draws=3"),
     "taylor": ('"epochs": 6', '"epochs": 1'),
     "falcon": ('"epochs": 3', '"epochs": 2'),
@@ -44,7 +44,7 @@ def test_its_cells_run_from_the_top(notebook: Path, tmp_path: Path, monkeypatch:
     script = "\n\n".join("".join(cell["source"]) for cell in cells(notebook))
     many, fewer = FEWER.get(notebook.stem, ("", ""))
     assert many in script
-    monkeypatch.setenv("FORCE_COLOR", "1")  # as a notebook has it
+    monkeypatch.setenv("FORCE_COLOR", "1")  # a notebook sets this
     done = Terminal(tmp_path).run_cells(script.replace(many, fewer) if many else script)
     assert done.returncode == 0, done.stderr
     assert done.stdout

@@ -1,4 +1,4 @@
-"""Jobs that both commands refuse because of what an earlier job left."""
+"""Jobs that both commands refuse because of files of an earlier job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every place of the code where a job may be refused: the case that both commands refuse, or why `check` cannot.
+"""Every place of the code that may refuse a job: the case that both commands refuse, or the reason why `check` cannot.
 
 A place is named by the beginning of its name, as tests/refusals/sites.py writes it. The longest beginning counts.
 """
@@ -140,7 +140,7 @@ REASONS: dict[str, Sequence[str]] = {
 
 
 def reason_of(site: str) -> str:
-    """Return why `check` does not make a refusal; "" where a case shows that it does; "?" where the table lacks it."""
+    """Return why `check` does not make a refusal; "" if a case shows that it does; "?" if the table lacks it."""
     said = [(len(at), reason) for reason, places in REASONS.items() for at in places if site.startswith(at)]
     said += [(len(case.at), "") for case in CASES if site.startswith(case.at)]
     return max(said)[1] if said else "?"

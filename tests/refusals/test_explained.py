@@ -1,4 +1,4 @@
-"""An option that is missing, or has a value that is none of its choices, is refused with what the option means."""
+"""An option that is missing, or has an invalid choice, is refused with the option's meaning."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def tables() -> dict[str, type[BaseModel]]:
 
 
 def only_texts(annotation: Any) -> bool:
-    """Return whether every value of the option is one of its choices, or nothing."""
+    """Return True if every value of the option is one of its choices, or nothing."""
     parts = [annotation] if get_origin(annotation) in (Literal, tuple, list, dict) else get_args(annotation)
     return any(get_origin(one) is Literal for one in parts) and all(
         get_origin(one) is Literal or one is type(None) for one in parts

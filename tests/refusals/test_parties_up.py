@@ -1,4 +1,4 @@
-"""`check` of parties that are up answers as `submit` does, and the parties keep nothing of it."""
+"""`check` of running parties answers as `submit` does, and the parties keep nothing of it."""
 
 from __future__ import annotations
 

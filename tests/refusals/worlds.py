@@ -72,7 +72,7 @@ def private_falcon(root: Path) -> World:
 
 
 def few_common_rows(root: Path) -> World:
-    """Make three holders of columns, of whom the shop has fewer rows than their columns need."""
+    """Make three parties with columns; the shop has fewer rows than their columns need."""
     world = Holders(root)
     world.write_table("shop", {name: values[:300] for name, values in world.table("shop").items()})
     world.set("datasets.rows.models_per_row", "unlimited", "bank", "chain")
@@ -171,7 +171,7 @@ def regions(world: World) -> None:
 
 
 def uploads(number: int, consumer: str = "shop") -> Change:
-    """Make so many uploads that had no answer."""
+    """Make this many uploads without an answer."""
 
     def change(world: World) -> None:
         world.publish("meter")
@@ -183,7 +183,7 @@ def uploads(number: int, consumer: str = "shop") -> Change:
 
 
 def many_sessions(world: World) -> None:
-    """Let the coordinator have proposed as many jobs as one may in a day."""
+    """Let the coordinator have proposed the largest number of jobs for a day."""
     world.publish("meter")
     with world.store("meter") as store, store.transaction() as transaction:
         for number in range(Limits().proposals_a_day):
@@ -191,7 +191,7 @@ def many_sessions(world: World) -> None:
 
 
 def full_share(world: World) -> None:
-    """Let the answers to the shop take what one active party may have of the server's disk."""
+    """Let the answers to the shop fill one active party's share of the server's disk."""
     world.publish("meter")
     world.set("policy.max_kept_mib", 1, "meter")
     with world.store("meter") as store, store.transaction() as transaction:
@@ -278,7 +278,7 @@ def model_of_other_columns(world: World) -> None:
 
 
 def restored(name: str) -> Change:
-    """Run a job, and put back what the party's database was before it."""
+    """Run a job, and restore the party's database from before it."""
 
     def change(world: World) -> None:
         world.publish(name)
@@ -294,7 +294,7 @@ def without_phe() -> AbstractContextManager[object]:
 
 
 def exchanged_parts(root: Path) -> World:
-    """Make a joint prediction at whose start the post has the shop's part of the model, and the shop the post's."""
+    """Make a joint prediction at whose start the post and the shop have each other's part of the model."""
     world = trained(root)
     (part,) = world.path("state", "post", "models").iterdir()
     world.set("data_dir", "state/post", "shop")
@@ -303,7 +303,7 @@ def exchanged_parts(root: Path) -> World:
 
 
 def trained(root: Path) -> World:
-    """Make a training that is done, by one epoch. The post allows one model of its rows."""
+    """Make a finished training of one epoch. The post allows one model of its rows."""
     world = taylor(root)
     world.set("policy.systems", ["taylor", "predict"])
     world.set("taylor", {"epochs": 1}, "job")
@@ -351,7 +351,7 @@ def trained_alone(root: Path) -> World:
 
 
 def fill(world: World) -> None:
-    """Let the labels of the bank's people have no room for another bit."""
+    """Fill the account of the bank's people, so that no bit about their labels is left."""
     if "bank" not in world.roles:
         return
     account = Account.of(world.settings("bank"), "loans")
@@ -368,7 +368,7 @@ def full(world: World) -> None:
 
 
 def revealed_scores(world: World) -> None:
-    """Let figures have revealed what the post allows of a row of its people, who have had no model."""
+    """Let figures have revealed what the post allows about a row of its people, who have had no model."""
     world.set("datasets.loans.models_per_row", 1, "post")
     for name in ("bank", "post", "shop"):
         world.publish(name, "loans")

@@ -179,7 +179,7 @@ def test_a_rehearsal_that_is_killed_goes_on(tmp_path: Path, user: Path) -> None:
         process.wait(STARTS_WITHIN_S)
     sets = ("--set", f"taylor.resume={found[0].parent.name}", "--set", "taylor.patience=0")
     refused = world.blindfit("run", "job.toml", "--out", "runs/real", *sets)
-    assert refused.returncode  # what a rehearsal left is nothing to a real job
+    assert refused.returncode  # a real job does not use the result of a rehearsal
     for out in ("elsewhere", "killed"):  # with a copy of what the parties had kept, and with that itself
         resumed = typed(world, "run", "job.toml", "--out", f"runs/{out}", *sets)
         assert "epoch 1 of" not in resumed.stdout

@@ -25,7 +25,7 @@ from tests.measurement.talking import fork_until_killed, main
 from tests.release_labels.house import NAMES, Counter, make_labels
 
 BUDGET = Budget(12.0, 1e-6)  # room for twelve releases
-LAST_UNIT = Budget(1.5, 1e-6)  # and for one
+LAST_UNIT = Budget(1.5, 1e-6)  # budget for one release
 
 
 def octets(received: Received) -> str:
@@ -38,7 +38,7 @@ def releasing(directory: Path) -> None:
 
 
 def release_until_killed(directory: Path, dataset: LabelDataset) -> None:
-    """Write down each answer only after it has come; what the system has of a file outlives the process."""
+    """Write down each answer only after it has come; the system keeps a file's content after the process ends."""
     log = os.open(directory / "answers", os.O_CREAT | os.O_APPEND | os.O_WRONLY)
     counter = Counter(House(directory, {"prices": dataset}, BUDGET))
     rng = random.Random()

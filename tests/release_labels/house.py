@@ -1,4 +1,4 @@
-"""A measurement server with numeric labels, without its wire: asked through both roles, over its protobuf messages."""
+"""A measurement server with numeric labels, without its wire: called through both roles, over its protobuf messages."""
 
 from __future__ import annotations
 

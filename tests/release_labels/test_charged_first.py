@@ -1,4 +1,4 @@
-"""Nothing of a label shows in what is not charged: a refusal without a charge comes before any estimate of a prior."""
+"""No uncharged answer depends on a label: a refusal without a charge comes before any estimate of a prior."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ POLICY = PolicySettings(min_rows=100, max_epsilon=1.0)
 
 @pytest.fixture
 def estimates(monkeypatch: pytest.MonkeyPatch) -> list[Prior]:
-    """All priors that are estimated, as they are."""
+    """All priors as they are estimated."""
     made: list[Prior] = []
     estimate = fitting.estimate_prior
 
@@ -79,7 +79,7 @@ def of_persons(directory: Path, open_counter: OpenCounter, labels: list[float]) 
 
 
 class FitsFirst(LabelsDesk):
-    """With the defence off: rows are counted once a mechanism was made, and a fit that fails says so."""
+    """A desk without the defence: it counts rows after it made a mechanism, and reports a fit that fails."""
 
     def release(self, roll: RollCall) -> FittedRelease:
         if self._releases._fit_to_labels(roll.request, self._dataset) is None:
@@ -121,7 +121,7 @@ def test_too_few_rows_that_count_are_refused_before_a_prior_is_estimated(
     assert told(counter, LabelsDesk) == {CannotAnswer}
     assert estimates == []
     assert counter.house.spent() == 0
-    seen = told(counter, FitsFirst)  # how labels lie is read, and nothing is paid
+    seen = told(counter, FitsFirst)  # the distribution of labels is read, and nothing is paid
     assert seen == {PolicyRefused if labels is EQUAL else CannotAnswer}
     assert len(estimates) == TRIES
 
@@ -138,7 +138,7 @@ async def test_nothing_is_estimated_for_refusals_of_a_real_server(
         every = [f"r{i}" for i in range(400)]
         assert (await ask(world, every, NEARLY_ALL_FOR_THE_PRIOR)).kept.sum() == 200
         assert (counter.charges, len(estimates)) == (1, 1)
-        for _ in range(TRIES):  # of what was made, too
+        for _ in range(TRIES):  # the refusal stays after rows were released
             with pytest.raises(CannotAnswer):
                 await ask(world, ASKED, NEARLY_ALL_FOR_THE_PRIOR)
         assert (counter.charges, len(estimates)) == (1, 1)
@@ -243,7 +243,9 @@ def test_one_that_is_killed_is_charged_once_and_never_drawn_again(
 
 
 def test_the_same_that_lost_a_race_to_a_process_that_died(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Admitted when nobody had asked for it, and charged in vain: what the other drew is not drawn once more."""
+    """The release was admitted when no process had made it, then charged in vain: the other process's
+    draw is not repeated.
+    """
     counter, charge = Counter(House(tmp_path, {"prices": make_labels(tmp_path)}, dying.BUDGET)), LabelReleases._charge
 
     def charge_late(*asked: Any) -> Any:
@@ -387,7 +389,7 @@ def test_a_disk_that_is_full_before_the_charge(counter: Counter, monkeypatch: py
 
 
 def test_what_fails_without_a_label_costs_nothing(open_counter: OpenCounter, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A fit that no estimate goes into comes before the charge."""
+    """A fit that does not use an estimate comes before the charge."""
     counter = open_counter(budget=WIDE)
 
     def fails(*_: Any) -> Any:

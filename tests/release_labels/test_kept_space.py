@@ -50,7 +50,7 @@ def test_many_small_releases_do_not_fill_the_disk(open_counter: OpenCounter) -> 
     assert made == MIB // (KEPT_BYTES_OF_LABELS + KEPT_BYTES_OF_A_LABEL * len(LABELS))
     assert counter.charges == made  # the refused one was not charged
     assert taken(counter) <= MIB
-    first = counter.ask(settings=SMALL, release="r0", request_id="r0")  # what was made is given again
+    first = counter.ask(settings=SMALL, release="r0", request_id="r0")  # the remembered answer comes again
     assert len(first.steps) == len(LABELS)
     assert counter.ask(settings=SMALL, release="theirs", request_id="theirs", consumer="bank").release
     counter.restart()
@@ -59,7 +59,7 @@ def test_many_small_releases_do_not_fill_the_disk(open_counter: OpenCounter) -> 
 
 
 def test_without_the_share_all_are_made(open_counter: OpenCounter) -> None:
-    """The attack, as it was: so the test above can fail."""
+    """The attack without a defence: it shows that the test above can fail."""
     assert ask_until_refused(open_counter(policy=policy(max_kept_mib=4096)), 60) == 60
 
 
@@ -113,4 +113,4 @@ def test_an_aggregate_counts_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     world.walr(epsilon=0.1)
     world.run()
     refused_for_space(world, "privacy.epsilon=0.2")
-    world.run()  # what was answered is answered again
+    world.run()  # the remembered answer comes again

@@ -44,7 +44,7 @@ def directory(tmp_path: Path) -> None:
 
 @pytest.fixture
 def fresh_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Processes forked from the tests' own server have memory that it has freed, and need no more for a while."""
+    """Forked processes have memory that the tests' own server has freed, and so need no more for a while."""
     monkeypatch.setattr(fitting, "_processes", multiprocessing.get_context("spawn"))
 
 

@@ -1,4 +1,4 @@
-"""The server's memory grows neither with the rows of a request nor, where no prior is estimated, with the table."""
+"""The server's memory grows neither with the rows of a request nor, without an estimated prior, with the table."""
 
 from __future__ import annotations
 

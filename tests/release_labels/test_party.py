@@ -1,4 +1,4 @@
-"""A real party process that releases labels, its settings, and what its operator sees."""
+"""A real party process that releases labels, its settings, and its operator's view."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NUMBERS = ('label = "label"\n', 'label = "label"\nlabel_kind = "number"\nlabel_r
 
 @pytest.fixture
 def numbers(project: World) -> World:
-    """The project, its labels being numbers, one of them outside the range."""
+    """A project with numeric labels, one of them outside the range."""
     address = held_address()
     project.edit("meter.toml", *NUMBERS)
     listen = next(line for line in project.path("meter.toml").read_text().splitlines() if line.startswith("listen"))

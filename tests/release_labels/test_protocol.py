@@ -1,4 +1,4 @@
-"""The steps, the messages, and that both seats together are the specification."""
+"""The steps and the messages; both roles together equal the specification."""
 
 from __future__ import annotations
 

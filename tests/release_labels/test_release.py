@@ -175,7 +175,7 @@ def test_a_corrected_label_is_a_new_version_with_its_own_charge(tmp_path: Path, 
     first, old = counter.steps(), counter.request()
     counter.house.datasets["prices"] = make_labels(tmp_path, LABELS | {"row-0": 9.0})
     counter.restart()
-    assert counter.send(NAMES, old).steps.tolist() == first  # what was answered stays answered
+    assert counter.send(NAMES, old).steps.tolist() == first  # the remembered answer stays
     with pytest.raises(PolicyRefused, match="snapshot"):
         counter.send(NAMES[:5], replace(counter.request(NAMES[:5]), snapshot=old.snapshot))
     assert counter.steps() != first
@@ -255,7 +255,7 @@ def test_no_more_rows_of_a_person_are_ever_released(tmp_path: Path, open_counter
     counter = of_persons(tmp_path, open_counter)
     kept = ~counter.ask().withheld
     assert [int(kept[i : i + 8].sum()) for i in range(0, 40, 8)] == [3] * 5
-    # Of each person 3 of 8 rows are kept, by chance: of any six of them at least one.
+    # By chance 3 of 8 rows of each person are kept: at least one of any six.
     for ids in (NAMES[::-1], [*NAMES[:6], *NAMES[6::3]], NAMES[2:9]):
         received = counter.ask(ids)
         assert [name for name, gone in zip(ids, received.withheld, strict=True) if not gone] == [

@@ -11,7 +11,7 @@ from typing import Any
 from unittest import mock
 
 COORDINATOR = "blindfit.coordinator"
-PLOTS = {  # by the function that calls them
+PLOTS = {  # plots by the function that calls them
     f"{COORDINATOR}.report.curves": (
         *("class_histogram", "calibration_plot", "roc_plot", "precision_recall_plot", "lift_plot"),
     ),

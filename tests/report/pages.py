@@ -44,7 +44,7 @@ def check_nothing_is_loaded_or_run(written: str, *, plots: int) -> None:
             assert value.startswith("#")
     assert all(target.startswith("#") for target in re.findall(r"url\(\s*['\"]?([^)]*)", written))
     assert "@import" not in written
-    # The one kind of address that stays: names of XML's namespaces.
+    # The only addresses that stay: names of XML's namespaces.
     addresses = [value for name, value in elements.attributes if "//" in value and not name.startswith("xmlns")]
     assert addresses == []
     assert ("content", "default-src 'none'; style-src 'unsafe-inline'") in elements.attributes

@@ -1,4 +1,4 @@
-"""report.json: strict, complete, and without what the coordinator may not know."""
+"""report.json is strict and complete, and has nothing that the coordinator may not know."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_run_here_holds_everything(made_up: MadeUp) -> None:
     assert (content["name"], content["protocol"], content["state"]) == ("walr", "walr", "DONE")
     assert content["seconds"] == {"launch": 1.2, "set_up": 0.3, "job": 2.5}
     assert content["job"]["walr"]["frac_bits"] == "auto"  # a default
-    assert "coordinator" not in content["job"]  # nor is what has no value
+    assert "coordinator" not in content["job"]  # options without a value are not there either
     assert content["parties"]["clinic"]["role"] == "measurement"
     assert content["parties"]["clinic"]["dataset"] == "visits"
     assert content["parties"]["insurer"]["summary"]["rows"] == PARTY_REPORT["rows"]
@@ -116,7 +116,7 @@ def test_text_of_a_peer_does_not_steer_a_terminal(made_up: MadeUp) -> None:
 
 
 def test_what_the_active_party_reports_is_understood(made_up: MadeUp) -> None:
-    """Holds PARTY_REPORT, which stands for it in these tests, to the shape of the real one."""
+    """The test compares PARTY_REPORT, its stand-in in these tests, with the shape of the real report."""
     made, report = _report_of_the_active_party()
     for table in ("rows", "privacy", "fit"):
         assert report[table].keys() == PARTY_REPORT[table].keys()

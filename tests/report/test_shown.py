@@ -30,7 +30,7 @@ VERTICAL = {
     "privacy": CHARGED,
     "selection": "folds by points chosen figures errors",
 }
-SHOWN = {  # by the class of the report
+SHOWN = {  # fields by the class of the report
     "WalrReport": {
         "": "bytes_sent messages_sent",
         "rows": "trained held_out not_counted unknown features",
@@ -55,7 +55,7 @@ SHOWN = {  # by the class of the report
     "PredictReport": {"rows": "common", "model": "in_shares"},
     "EvaluationReport": {"rows": "sent counted unknown", "privacy": SUM},
 }
-QUALITY = {  # of a vertical training without differential privacy, in addition
+QUALITY = {  # additional figures of a vertical training without differential privacy
     "ClassFigures": {
         "": "rows auc ks accuracy log_loss threshold slope offset log_loss_before",
         "confusion": "true_positives false_positives true_negatives false_negatives",

@@ -1,4 +1,4 @@
-"""The privacy statement: each claim is there when it holds, and only then."""
+"""The privacy statement has each claim if it holds, and only then."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def shown(made_up: MadeUp, here: list[str], width: int = 100, **changes: Paramet
 def test_the_summary_in_the_terminal(made_up: MadeUp) -> None:
     made_up.write_party()
     text = shown(made_up, ["insurer", "clinic"])
-    whole = shown(made_up, ["insurer", "clinic"], width=1000)  # however long the path of the temporary folder is
+    whole = shown(made_up, ["insurer", "clinic"], width=1000)  # for any length of the temporary folder's path
     assert len(whole.splitlines()) <= 15
     for part in (
         "14,130 trained on",

@@ -1,4 +1,4 @@
-"""constraints/: what is pinned, for which machines, and that nothing in it depends on where it was written."""
+"""constraints/: the pins, their machines, and independence of the place where they were written."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def subset(*parts: str) -> subprocess.CompletedProcess[str]:
 
 @each_case("parts", [("project",), ("project", "demo", "phe"), ("project", "postgresql", "dask"), ("build",)])
 def test_a_part_has_all_that_its_packages_need(parts: tuple[str, ...]) -> None:
-    """The packages that are installed here say what they need; a version may differ where no pin is for this Python."""
+    """The installed packages list what they need; a version may differ if no pin is for this Python."""
     done = subset(*parts)
     assert done.returncode == 0, done.stderr
     in_part = {pin.name for pin in pins_in(done.stdout)}

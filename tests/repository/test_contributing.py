@@ -113,7 +113,9 @@ def rest_of_the_commands() -> Iterator[str]:
 
 
 def test_the_other_commands_are_there() -> None:
-    """They take long, install packages or change this repository: what they name is looked at."""
+    """They take long, install packages or change this repository, so the test only checks that what they
+    name exists.
+    """
     for command in rest_of_the_commands():
         program, *words = command.split()
         if program == "make":

@@ -42,7 +42,7 @@ def copy_once(folder: Path) -> None:
 def make(
     folder: Path, target: str, *, has_pins: bool = True, index: str = "whole"
 ) -> tuple[subprocess.CompletedProcess[str], list[str]]:
-    """Run make in a folder of its own; return how it ended, and what pip was asked to do."""
+    """Run make in a separate folder; return how it ended, and the calls of pip."""
     copy_once(folder)
     log, environment, python = (folder / name for name in ("log", "environment", "python"))
     environment.write_text(OF_AN_ENVIRONMENT.format(log=log, has_no_pins=int(not has_pins), index=index))

@@ -1,4 +1,4 @@
-"""All seats of a prediction in shares in one process, over channels that serialise."""
+"""All parties of a prediction in shares in one process, over channels that serialise."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def shares_of(model: Trained) -> KeptShares:
 
 
 def changed(kept: KeptShares, place: int, by: int = 1) -> KeptShares:
-    """Return one number of what a party puts in: a value, a MAC, or, last, its share of the key."""
+    """Change one number that a party sends: a value, a MAC, or, last, its share of the key."""
     flat = kept.flat.copy()
     flat[place] = f.add(flat[place : place + 1], f.elements([by]))[0]
     n = len(kept.share)

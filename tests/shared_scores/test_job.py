@@ -1,4 +1,4 @@
-"""A whole job between nodes: trained in shares, predicted in shares, as good as the model that was opened."""
+"""A whole job between nodes: trained in shares, predicted in shares, as good as the opened model."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ SHARED = 'falcon.weights="shared"'
 # One batch of all rows: before they are rounded the weights are the same, within what their truncations are off.
 SAME = tuple(option for option in REPEATABLE if "unsafe" not in option)
 UNROUNDED = 'falcon.unsafe=["weight-bits"]'
-QUICK = (*SAME, SHARED, 'falcon.security="semi-honest"')  # where no share is changed
-OFF = 5e-4  # of a weight in shares: tests/falcon/test_protocol.py has the bound
+QUICK = (*SAME, SHARED, 'falcon.security="semi-honest"')  # for tests that change no share
+OFF = 5e-4  # error of a weight in shares: tests/falcon/test_protocol.py has the bound
 
 
 def scores(root: Path, session: str) -> dict[str, tuple[float, float]]:
@@ -70,7 +70,7 @@ def found(root: Path, shared: str) -> dict[str, tuple[float, float]]:
 def test_scores_are_those_of_the_model_that_is_opened(
     root: Path, shared: str, found: dict[str, tuple[float, float]]
 ) -> None:
-    """Each weight is rounded to within a step of it: all of them are off by what a row makes of it."""
+    """Each weight is rounded to within one step, and a row's errors add up over its weights."""
     opened = predict(root, World(root).run(*SAME, UNROUNDED, 'falcon.security="semi-honest"').id)
     x, y = table(root)  # in the order of ids
     names = sorted(found)

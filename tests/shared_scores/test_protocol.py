@@ -1,4 +1,4 @@
-"""Scores in shares, against those of the weights that nobody knows; and against who deviates."""
+"""Scores in shares equal those of the weights that nobody knows, and deviating parties are caught."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_weights_are_kept_as_they_would_be_opened() -> None:
     assert np.array_equal(Scoring(3).weights, opened * 2**KEPT_BITS)
     assert all(model.weights.size == 0 for model in trained(3).values())
     assert trained(3)[KEY_NODE].kept is not None
-    assert not shares_of(trained(3)[KEY_NODE]).flat.any()  # the dealer's are zeros
+    assert not shares_of(trained(3)[KEY_NODE]).flat.any()  # the key node's are zeros
 
 
 @pytest.mark.parametrize("n_parties", [2, 3])
@@ -127,7 +127,7 @@ def kept_of(name: str) -> KeptShares:
 @pytest.mark.parametrize("place", [0, 7, 8, 16])
 @pytest.mark.parametrize("party", ["hospital", "laboratory"])
 def test_another_number_than_the_one_kept_ends_the_prediction(party: str, place: int) -> None:
-    """A weight's share, that of the number that nobody knows, a MAC, the key."""
+    """The changed number is a weight's share, that of the number that nobody knows, a MAC, or the key."""
     called: list[str] = []
     scoring = Scoring(kept={party: changed(kept_of(party), place)}, before_scores=called.append)
     with pytest.raises(SharesDoNotFit, match="do not fit together"):
@@ -139,7 +139,7 @@ def test_another_number_than_the_one_kept_ends_the_prediction(party: str, place:
 def test_what_is_put_in_cannot_be_made_for_coefficients_that_are_known(
     are_known: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Changes of two numbers cancel out in the test, if a party knows the coefficients when it puts its numbers in.
+    """Changes of two numbers cancel out in the check, if a party knows the coefficients when it sends its numbers.
 
     Args:
         are_known: without the check that draws them.
@@ -190,7 +190,7 @@ def test_who_guesses_all_weights_is_not_told_that_the_guess_is_right() -> None:
 
     with pytest.raises(SharesDoNotFit):
         Scoring(kept={"laboratory": moved(f.elements([12345]))}).run()
-    assert Scoring(kept={"laboratory": moved(behind)}).run()["hospital"] is not None  # it is this number that protects
+    assert Scoring(kept={"laboratory": moved(behind)}).run()["hospital"] is not None  # this number is the protection
 
 
 # --- who deviates ----------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""A computation by all its parties, in one process: what they open they put on one table, in rounds."""
+"""A computation by all its parties, in one process: they put their openings on one table, in rounds."""
 
 from __future__ import annotations
 

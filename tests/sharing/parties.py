@@ -24,7 +24,7 @@ def dealt(dealer: Dealer, parties: Sequence[Expander], item: Item) -> list[dict[
 
 
 def reconstructed(shares: Sequence[Share], dealer: Dealer) -> Elements:
-    """Return the secret, whose MACs are right."""
+    """Return the secret, after a check of its MACs."""
     value = field.total([share.value for share in shares])
     macs = [share.mac for share in shares if share.mac is not None]
     assert len(macs) == (len(shares) if dealer.macs else 0)

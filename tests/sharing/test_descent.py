@@ -1,4 +1,4 @@
-"""Steps in shares against the same steps on plain numbers, within the bound that follows from the scales."""
+"""Steps in shares agree with the same steps on plain numbers, within the bound that follows from the scales."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WAVES = CHOICES["medium"]
 
 
 class Case:
-    """A table that was put in, and the steps that it is trained by."""
+    """A table of inputs, and the steps that train on it."""
 
     def __init__(
         self,
@@ -152,7 +152,7 @@ class Case:
         step, scales = self.steps[0], self.scales
         lengths = np.linalg.norm(self.x, axis=1)
         assert step.rate * np.linalg.eigvalsh(self.x.T @ self.x / ROWS).max() < 1.9
-        largest = 2 * np.abs(self.y).max()  # of a residual; weights never pass twice the best ones
+        largest = 2 * np.abs(self.y).max()  # largest residual; weights never pass twice the best ones
         residual = step.factor * 2.0**-scales.waves.wave + largest * 2.0 ** -(scales.waves.coefficient + 1)
         divisions = math.sqrt(COLUMNS) * 2.0**-scales.weight_bits
         return len(self.steps) * (BATCH * residual * lengths.max() + divisions)
@@ -251,7 +251,7 @@ def test_no_sum_of_a_linear_model_leaves_the_fields_middle(batch_rows: int, rate
         batch_rows=batch_rows, rate=rate, feature_bound=8.0, feature_bits=12, weight_bits=24, residual_bound=64.0
     )
     factor = round(rate / batch_rows * 2.0**scales.waves.coefficient)
-    assert factor >= 2**10  # so that a rate is right to a thousandth
+    assert factor >= 2**10  # precise enough for a rate right to a thousandth
     feature, residual = 8 << scales.feature_bits, 64 << scales.waves.wave
     assert batch_rows * feature * residual * factor < 2**59
     assert scales.shift > 0

@@ -1,4 +1,4 @@
-"""Commands end as docs/guides/script.md says, and its table is that of the code."""
+"""Commands end as docs/guides/script.md describes, and its table equals that of the code."""
 
 from __future__ import annotations
 

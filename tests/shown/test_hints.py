@@ -1,4 +1,4 @@
-"""An error's hint reaches everybody who may read it, once: in str(error), on a line of its own, or in a field."""
+"""An error's hint appears once for each reader: in str(error), on a separate line, or in a field."""
 
 from __future__ import annotations
 

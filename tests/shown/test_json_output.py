@@ -120,7 +120,7 @@ def test_an_error_is_one_line(tmp_path: Path, arguments: tuple[str, ...], kind: 
     found = error(blindfit(tmp_path, *arguments, "--json"))
     assert said in found["message"]
     assert kind in found["kind"]
-    plain = blindfit(tmp_path, *arguments)  # what was asked last time is forgotten
+    plain = blindfit(tmp_path, *arguments)  # the last request is forgotten
     assert plain.stderr.startswith(f"error: {found['message']}")
 
 

@@ -1,4 +1,4 @@
-"""A folder that nothing can be written into is the user's to mend, and is said before a job begins."""
+"""A folder that cannot be written is the user's to mend, and is reported before a job begins."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_an_error_of_ours_stays_one() -> None:
 
 
 def report(out: Path, protocol: str = "taylor", parties: tuple[str, ...] = ("bank", "shop")) -> None:
-    """Write what an earlier job left."""
+    """Write the files of an earlier job."""
     out.mkdir(exist_ok=True)
     for name in parties:
         (out / name).mkdir(exist_ok=True)

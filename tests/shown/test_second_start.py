@@ -1,4 +1,4 @@
-"""Two processes on one port or one folder: the second says so in two lines, and gRPC says nothing."""
+"""Two processes on one port or one folder: the second reports it in two lines, and gRPC prints nothing."""
 
 from __future__ import annotations
 

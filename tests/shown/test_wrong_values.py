@@ -1,4 +1,4 @@
-"""A value of the wrong type, in our words: which option, what is wanted, what was given."""
+"""The error about a value of the wrong type names the option, the expected type, and the value."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from tests.simulate.frames import people
 Change = Callable[[pd.DataFrame], Any]
 SAME: Change = lambda table: table  # noqa: E731
 
-#: What is asked, how the table is changed, and a part of the error and of its hint.
+# Options, the change of the table, and a part of the error and of its hint.
 REFUSED: list[tuple[dict[str, Any], Change, str, str]] = [
     ({"parties": 9}, SAME, "the table has 8 columns to learn from, fewer than 9 parties", "take --parties 8"),
     ({"parties": 1}, SAME, "at least 2 parties, not 1", "take --parties 2"),

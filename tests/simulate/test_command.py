@@ -27,7 +27,7 @@ QUICK = ("--systems", "dp-lr", "--epsilon", "0.5,2")
 
 @pytest.fixture(scope="module")
 def studied(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Done]:
-    """A folder with a table and the simulation of all systems on it, and what the command has said."""
+    """A folder with a table and the simulation of all systems on it, and the command's output."""
     folder = tmp_path_factory.mktemp("study")
     write_patients(folder)
     return folder, blindfit(folder, *TABLE, "--set", "taylor.epochs=3", "--set", "falcon.epochs=3", pictures=True)
@@ -355,7 +355,7 @@ def test_the_help_ends_with_three_examples(tmp_path: Path) -> None:
 
 
 def kept_as(**more: Any) -> dict[str, Any]:
-    """Return what decides figures as a folder keeps it, and as a second command compares it."""
+    """Return the settings that decide figures, as a folder keeps them and as a second command compares them."""
     wish = command.Wish(Asked("y", parties=more.pop("parties", 3)), **more)
     found: dict[str, Any] = json.loads(json.dumps(wish.deciding(pa.table({"y": [0, 1]}))))
     return found
@@ -367,7 +367,7 @@ def test_another_active_party_is_another_simulation() -> None:
 
 
 def test_options_in_another_order_are_another_simulation() -> None:
-    """The last one counts, if two set the same option."""
+    """If two options set the same value, the last one counts."""
     words = ("taylor.epochs=1", "taylor.epochs=5")
     assert kept_as(overrides=words) != kept_as(overrides=words[::-1])
 
@@ -407,7 +407,7 @@ def test_a_changed_value_is_another_table() -> None:
 
 
 def test_only_what_adds_runs_may_differ() -> None:
-    """An option that is added later decides figures, until somebody says that it does not."""
+    """An option that is added later decides figures, until somebody declares that it does not."""
     decides = command.Wish(Asked("y")).deciding(pa.table({"y": [0, 1]}))
     options = {field.name for field in fields(Asked)} - {"systems", "epsilons", "repeats"}
     assert len(decides) == len(options) + len(("table", "--network", "--set", "version"))

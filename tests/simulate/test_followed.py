@@ -16,7 +16,7 @@ from tests.simulate.patients import write_patients
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with a table; no run comes to a result, so an accepted command ends soon."""
+    """A folder with a table; no run has a result, so an accepted command ends soon."""
 
     def run(*_: Any, **__: Any) -> None:
         raise DataError("no run in this test")

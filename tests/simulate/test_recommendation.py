@@ -1,4 +1,4 @@
-"""A recommendation follows from its rules, and each sentence has the figures that it follows from."""
+"""A recommendation follows from its rules, and each sentence has the figures behind it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_the_smallest_epsilon_that_beats_the_active_party_wins() -> None:
 
 
 def test_a_gain_within_the_spread_is_none() -> None:
-    """The second repeat takes back what the first has won."""
+    """The second repeat loses what the first has won."""
     ends = [done(0.80), done(0.62)]
     found = said({("walr", 1.0): ends}, repeats=[repeat(alone=0.70), repeat(alone=0.70)])
     assert "no setting here is better than the active party only" in sentence(found, LABELS)

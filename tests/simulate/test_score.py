@@ -146,7 +146,7 @@ def test_values_beyond_0_and_1_keep_their_order_and_have_a_finite_loss() -> None
 
 @pytest.mark.parametrize("label", ["churned", "amount"])
 def test_baselines_are_fits_of_scikit_learn(tmp_path: Path, label: str) -> None:
-    """Columns of numbers and no gaps: the fit is written here in three lines."""
+    """The columns are numbers without gaps, so the fit takes three lines here."""
     parties, frame = {"shop": ("spent", "visits"), "bank": ("income",)}, people().set_index("client")
     found = cut_people(tmp_path, label=label, parties=parties, overlap=0.7)
     truth = (frame.churned == "yes").astype(float) if label == "churned" else frame.amount

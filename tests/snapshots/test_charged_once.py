@@ -47,20 +47,20 @@ FITS: list[dict[str, Any]] = [  # questions of dp-lr
     {"seed": 1, "privacy": {"epsilon": 0.1}, "dp_lr": {"iterations": 3, **BOUNDS}},
     {"privacy": {"epsilon": 0.1}, "dp_lr": {"iterations": 2, **BOUNDS}},
 ]
-VERTICAL: list[tuple[dict[str, Any], tuple[str, str]]] = [  # of label DP: the job, and what was drawn
+VERTICAL: list[tuple[dict[str, Any], tuple[str, str]]] = [  # label DP: the job, and the draws
     ({"privacy": {"epsilon": 0.1}}, ("split", "noise")),
     ({"privacy": {"epsilon": 0.01}}, ("split", "noise")),
     ({"privacy": {"epsilon": 0.1}, "taylor": {"epochs": 5}}, ("split", "noise")),
     ({"privacy": {"epsilon": 0.1}}, ("another split", "noise")),
     ({"privacy": {"epsilon": 0.1}}, ("split", "other noise")),
 ]
-# One file by two names each; charges of rows and of labels do not go together.
+# Each file has two names; charges of rows and of labels do not go together.
 DATASETS = st.sampled_from(["patients", "alias"])
 VISITS = st.sampled_from(["visits", "other-visits"])
 
 
 class OneParty(RuleBasedStateMachine):
-    """Everything that names a question, and everything that must not."""
+    """A party with everything that names a question, and everything that must not."""
 
     @initialize()
     def open(self) -> None:
@@ -183,7 +183,7 @@ class OneParty(RuleBasedStateMachine):
 
 @pytest.fixture
 def quick_fits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each with weights of its own, as noise makes them: the same ones twice were remembered."""
+    """Fits with different weights, as noise makes them: equal weights would come from a remembered answer."""
     number = count(1)
 
     def fitted(rows: Any, start: Any, _job: Any, _release: str) -> trainer.Fitted:

@@ -1,4 +1,4 @@
-"""The first snapshot of a dataset: made by its operator's word, and never by a job."""
+"""The first snapshot of a dataset: its operator makes it, and never a job."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def up(world: World, *, first_snapshots: bool = True) -> AsyncIterator[dic
 
 
 async def ended(world: World, nodes: dict[str, PartyNode]) -> BlindfitError | None:
-    """Run the case's job, and return what it ended with."""
+    """Run the case's job, and return its result."""
     try:
         await world.session(world.load(), nodes).run()
     except BlindfitError as error:
@@ -82,12 +82,14 @@ STUDY = {"url": "csv:study.csv", "id": "id", "features": "rest", "label": "label
 
 
 async def test_what_is_described_anew_and_published_waits_for_a_restart(tmp_path: Path) -> None:
-    """The operator edits the file while the party is up: a job neither reads the old rows nor publishes them again."""
+    """The operator edits the file while the party is running: a job neither reads the old rows nor publishes them
+    again.
+    """
     world = files_of(SYSTEMS["dp-lr"](), tmp_path)
     async with up(world) as nodes:
         assert await ended(world, nodes) is None
         world.set("datasets.rows.features", ["x0"], "clinic")
-        assert await ended(world, nodes) is None  # until it is published the party reads what it read
+        assert await ended(world, nodes) is None  # until then the party reads its earlier snapshot
         world.publish("clinic")
         with capture_logs() as logs:
             assert isinstance(await ended(world, nodes), CannotTakePart)
@@ -167,7 +169,7 @@ def test_a_party_leaves_a_second_population_to_its_operator(tmp_path: Path) -> N
 @pytest.mark.parametrize("wrong", ["", "loans", "other"])
 @pytest.mark.parametrize("same", [True, False])
 def test_whether_a_dataset_waits_follows_from_no_row(wrong: str, same: bool, tmp_path: Path) -> None:
-    """Be the rows known under the other population or not, and be they right or wrong in either dataset."""
+    """The rows may be known under the other population or not, and be right or wrong in either dataset."""
     bank = Bank(tmp_path)
     loans = (tmp_path / "loans.csv").read_text()
     if same:

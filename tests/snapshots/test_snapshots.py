@@ -114,7 +114,7 @@ def test_a_dataset_in_other_words_is_another_one(bank):
 
 
 def test_a_dataset_that_leaves_other_columns_out_is_another_one(bank):
-    """One that was described before `except` was an option is the same, whose meaning does not have it."""
+    """A snapshot from before `except` was an option has the same meaning, although it lacks the option."""
     first = published(bank.snapshots, "loans")
     assert "except" not in json.loads(first.row.meaning)
     assert published(bank.snapshots, "loans").id == first.id
@@ -244,7 +244,7 @@ bank.snapshots.publish("loans")
 """
     run = subprocess.run([sys.executable, "-c", killed, bank.root], cwd=Path(__file__).parents[2], check=False)
     assert run.returncode == -9
-    assert len(bank.directories()) == 3  # it had its name, and its mark
+    assert len(bank.directories()) == 3  # the directory has its name, and its mark
     assert published(bank.snapshots, "loans").id == first.id
     assert list(bank.snapshots.list_unknown()) == []
     second = bank.snapshots.publish("loans")
@@ -308,7 +308,7 @@ def test_an_older_database_that_is_put_back_destroys_no_snapshot(bank):
 
 
 def test_what_is_unfinished_goes_at_a_start(bank):
-    """Killed before its rows were whole, before the database knew it, and before the mark of a finished one went."""
+    """The party was killed before its rows were whole, before the database knew it, or before a mark was removed."""
     first = published(bank.snapshots, "loans")
     leave(bank, f".building-{UNKNOWN}/rows", f".building-{first.id}", UNKNOWN)
     bank.snapshots.settle()
@@ -400,7 +400,7 @@ def test_older_ones_are_removed_at_the_operators_word(bank):
     ((removed, size),) = bank.snapshots.remove_older("loans")
     assert (removed.id, size > 0) == (first.id, True)
     assert bank.directories() == [second.id]
-    assert bank.snapshots.publish("loans").row.number == 3  # a number is of one snapshot, for ever
+    assert bank.snapshots.publish("loans").row.number == 3  # a number belongs to one snapshot, for ever
 
 
 def test_a_party_that_is_up_does_not_undo_what_its_operator_published_in_other_words(bank):
@@ -480,6 +480,6 @@ def test_a_population_that_is_renamed_is_no_fresh_budget(bank):
     bank.describe("population", "visitors")
     with pytest.raises(ConfigError, match="its rows are known under the population people"):
         published(bank.snapshots, "loans")
-    bank.write(ROWS.replace("44,", "45,1"))  # nor do other rows under the same name help
+    bank.write(ROWS.replace("44,", "45,1"))  # other rows under the same name do not help either
     with pytest.raises(ConfigError, match="its rows are known under the population people"):
         published(bank.snapshots, "loans")

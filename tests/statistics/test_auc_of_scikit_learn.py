@@ -1,6 +1,6 @@
 """Without noise each kind of training ranks unseen rows as scikit-learn does: AUC within 0.005, on five splits.
 
-WALR and DP-LR on each of them; Taylor, whose loss and whose shortened rows are others, on their mean.
+WALR and DP-LR on each of them; Taylor, with another loss and shortened rows, agrees on their mean.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def above_scikit_learn(scores: Floats, train: np.ndarray, test: np.ndarray) -> f
 
 @pytest.mark.parametrize("number", SPLITS)
 def test_walr(number: int) -> None:
-    """The consumer's fit to the exact aggregate, on clipped integer rows; scikit-learn's penalty."""
+    """The active party fits to the exact aggregate, on clipped integer rows, with scikit-learn's penalty."""
     (features, labels), (train, test) = tumours(), split(number)
     scale = Standardiser.fit([features[train]])
     columns = append_constant(scale.transform(features[train]))

@@ -91,7 +91,7 @@ def score(request: pytest.FixtureRequest, tmp_path: Path) -> Score:
 
 
 class PolarsLike:
-    """Names in `columns` as texts, a column by its name, and nothing of pandas."""
+    """A table with texts in `columns`, a column by its name, and nothing of pandas."""
 
     def __init__(self, table: dict[str, np.ndarray]) -> None:
         self._table, self.columns = table, list(table)
@@ -143,7 +143,7 @@ def test_a_column_that_comes_twice_is_refused_where_the_model_has_it(score):
 
 def test_an_array_is_taken_in_the_models_order_if_it_has_as_many_columns(score):
     assert score(FEATURES.tolist()).tolist() == score(FEATURES).tolist()
-    assert score(pd.DataFrame(FEATURES)).tolist() == score(FEATURES).tolist()  # numbered 0, 1, 2: no names
+    assert score(pd.DataFrame(FEATURES)).tolist() == score(FEATURES).tolist()  # numbered 0, 1, 2: not names
     for wrong in (FEATURES[:, :2], np.hstack([FEATURES, FEATURES]), pd.DataFrame(FEATURES[:, :2])):
         with pytest.raises(DataError, match=rf"rows have {wrong.shape[1]} columns; the model was made for 3"):
             score(wrong)

@@ -113,7 +113,9 @@ def test_a_range_of_an_auc_holds_it_and_is_never_empty(auc: float, positives: in
 
 @pytest.mark.parametrize("distance", [0.5, 1.5, 2.5])
 def test_the_range_of_an_auc_holds_the_true_one(distance: float) -> None:
-    """19 times in 20: of normal scores with a known AUC. Fewer than 90% of 1,000 tries has a chance below 1e-9."""
+    """The range holds it 19 times in 20, for normal scores with a known AUC. Below 90% of 1,000 has a chance under
+    1e-9.
+    """
     rng = np.random.default_rng(7)
     truth, held = norm.cdf(distance / np.sqrt(2)), 0
     for scores in rng.normal(size=(1000, 90)):

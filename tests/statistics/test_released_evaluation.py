@@ -51,7 +51,7 @@ def test_without_noise_they_are_the_figures_of_the_labels() -> None:
 
 RANGED = ("log_loss", "normalised_entropy", "accuracy", "positive_rate", "auc", "ks")
 DRAWS = 300
-LEAST_HELD = int(stats.binom.ppf(1e-8, DRAWS, 0.95))  # of a range of 95%: 260, and fewer once in 10^8
+LEAST_HELD = int(stats.binom.ppf(1e-8, DRAWS, 0.95))  # a range of 95% holds 260 times; fewer once in 10^8
 
 
 def few_rows(n: int, rate: float) -> tuple[Floats, Floats]:
@@ -80,7 +80,7 @@ def held_by_ranges(rows: ScoredRows, labels: Floats, noise_std: float) -> dict[s
     [(300, 0.25, FIGURES), (300, 0.25, ("auc",)), (1000, 0.15, FIGURES), (3000, 0.14, ("auc",))],
 )
 def test_ranges_hold_the_figures_of_few_rows(n: int, rate: float, figures: tuple[FigureName, ...]) -> None:
-    """In 95 of 100 draws, at epsilon 1 and 20 bins: of 15 rows each where they are fewest, and a noise of 8."""
+    """They hold in 95 of 100 draws, at epsilon 1 and 20 bins: at least 15 rows in each, and a noise of 8."""
     scores, labels = few_rows(n, rate)
     rows = ScoredRows.of(scores, float(np.quantile(np.abs(scores), 0.99)), figures, 20)
     held = held_by_ranges(rows, labels, noise_multiplier("analytic", 1.0, 1e-6))

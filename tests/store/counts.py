@@ -1,4 +1,4 @@
-"""Count everything in a party's database that no migration may make less of."""
+"""Count everything in a party's database that no migration may lower."""
 
 from __future__ import annotations
 

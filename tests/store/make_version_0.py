@@ -81,7 +81,7 @@ def make_worlds(out: Path) -> None:
 
 
 def close(path: Path) -> None:
-    """Move what is in the log of a database into the database."""
+    """Move the content of a database's log into the database."""
     with contextlib.closing(sqlite3.connect(path)) as database:
         database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 

@@ -78,15 +78,17 @@ class World:
         return dict(_flat([(path.parts[-4], json.loads(path.read_text())) for path in files], session))
 
     def releases(self, session: str) -> list[Any]:
-        """Return what the servers of WALR releases have answered and proved."""
+        """Return the answers and proofs of the servers of WALR releases."""
         files = sorted(self.root.glob(f"state/*/models/{session}/release.json"))
         servers = [server for path in files for server in json.loads(path.read_text())["parts"]["servers"]]
         return [(server["release"], server["entry"], server["receipt"]) for server in servers]
 
 
 def _flat(content: Any, session: str, place: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield leaves, without what differs from run to run: signature, whether it was charged at that moment, and the
-    name of the session that trained, which earlier versions did not write."""
+    """Yield leaves, without what differs from run to run.
+
+    These are the signature, whether it was charged at that moment, and the name of the session that trained, which
+    earlier versions did not write."""
     if isinstance(content, Mapping):
         for name, value in content.items():
             if name not in ("signature", "charged_now", "trained_in"):
@@ -139,7 +141,7 @@ def run(worlds: Path, authority: Path, name: str) -> World:
 
 WALR = ("walr", "walr-holders", "walr-split", "walr-hidden", "walr-shares")
 NAMED_SINCE = {"split-labels": "two-servers", "paillier": "encrypted-rows", "shares": "shared-rows"}
-"""Values of options that have other names today; a report says what the job was asked in today's words."""
+"""Values of options with other names today; a report uses today's names."""
 COMPUTED_AGAIN = 1e-9
 """Largest relative difference of a number that another machine computes from the same answer."""
 

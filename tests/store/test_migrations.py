@@ -45,7 +45,7 @@ def counted_in(version: int) -> dict[str, float]:
 
 
 def fewer(after: dict[str, float], before: dict[str, float]) -> dict[str, tuple[float, float | None]]:
-    """Return what a migration made less of."""
+    """Return the counts that a migration lowered."""
     return {name: (count, after.get(name)) for name, count in before.items() if after.get(name, -1) < count}
 
 
@@ -62,7 +62,7 @@ def tables_of(path: Path) -> set[str]:
 
 
 def test_there_is_a_database_of_every_earlier_version() -> None:
-    """Without one nothing shows that a migration keeps what it should: README.md here says how one is made."""
+    """Without one, no test shows that a migration keeps what it should: README.md here explains how to make one."""
     assert list(range(NEWEST)) == VERSIONS
 
 
@@ -184,7 +184,7 @@ def test_a_database_of_a_later_version_is_refused_and_left_as_it_is(tmp_path: Pa
 def test_a_process_from_before_a_migration_writes_nothing_after_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A party that is up when its operator's newer command migrates the database must not count as it used to."""
+    """A party that runs while its operator's newer command migrates the database must not count as before."""
     with opened(tmp_path / "party.sqlite") as party:
         with monkeypatch.context() as patch:
             patch.setattr(migrations, "MIGRATIONS", (*migrations.MIGRATIONS, lambda _: None))

@@ -1,4 +1,4 @@
-"""Every option is explained, as it is validated; the page of all of them is what the code says."""
+"""Every option is explained as it is validated, and the page of all options agrees with the code."""
 
 from __future__ import annotations
 

@@ -116,17 +116,18 @@ LOGISTIC_DEFAULTS = {"epochs": 20, "optimiser": "sgd", "learning_rate": 0.15, "l
         ({"model": "linear"}, LINEAR_DEFAULTS),
         ({"model": "linear", "epochs": 7, "patience": 2}, {**LINEAR_DEFAULTS, "epochs": 7, "patience": 2}),
         ({"model": "linear", "optimiser": "momentum"}, LINEAR_DEFAULTS),
-        ({"model": "linear", "optimiser": "sgd"}, LOGISTIC_DEFAULTS),  # who names another chooses all that goes with it
+        # a party that names another chooses all of its options
+        ({"model": "linear", "optimiser": "sgd"}, LOGISTIC_DEFAULTS),
         (
             {"model": "linear", "validation_fraction": 0.0},
             {**LINEAR_DEFAULTS, "patience": 3},
-        ),  # which then does nothing
+        ),  # the option then does nothing
     ],
 )
 def test_a_linear_model_has_defaults_of_its_own(given: dict[str, Any], expected: dict[str, Any]) -> None:
     job = read_job({"protocol": "taylor", "parties": PARTIES["taylor"], "taylor": given}).parameters
     assert {name: getattr(job.taylor, name) for name in expected} == expected
-    assert read_proposed(job.to_parameters()) == job  # as a party takes it
+    assert read_proposed(job.to_parameters()) == job  # a party accepts it
 
 
 def test_label_dp_goes_with_the_defaults_of_a_linear_model() -> None:

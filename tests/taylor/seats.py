@@ -48,7 +48,7 @@ def randomisers(key: PrivateKey, seed: int) -> OwnKey:
 
 @dataclass
 class Case:
-    """One training: everything that its seats and its plain table are made of."""
+    """One training: everything from which its parties and its plain table are made."""
 
     key: PrivateKey
     parameters: TaylorParameters
@@ -77,10 +77,10 @@ class Case:
     def with_parameters(self, **changes: Any) -> Case:
         return replace(self, parameters=replace(self.parameters, **changes))
 
-    # --- seats ------------------------------------------------------------------------------------------
+    # --- roles ------------------------------------------------------------------------------------------
 
     def seat(self, name: str, run: int = 0) -> DataSeat:
-        """Return two runs draw other randomness, and two seats of a run too."""
+        """Return a data party; two runs draw other randomness, and so do two parties of a run."""
         place = self.names.index(name)
         seed = 1000 * run + 10 * place
         block = self.table.blocks[name]
@@ -156,7 +156,7 @@ class Case:
 
 
 def held_out_locally(seats: Sequence[DataSeat], rows: np.ndarray, grid: Grid) -> Iterator[tuple[Any, Any]]:
-    """Yield the encrypted scores and loss after each party's step 6, as if no other came."""
+    """Yield the encrypted scores and loss after each party's step 6, as if it were the last."""
     mu_enc = taylor.local.mu_locally(seats[0], seats[1:], rows, grid)
     scores, loss = taylor.hold_out.step_6_start(seats[0], rows, grid)
     yield scores, loss

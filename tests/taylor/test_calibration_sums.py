@@ -57,7 +57,7 @@ def test_the_active_party_gets_those_of_the_matching_hold_out_rows(insecure_test
 
 
 def test_rows_that_do_not_match_change_nothing(insecure_test_key: PrivateKey) -> None:
-    """Their labels at the active party, and their columns at it, are free."""
+    """Their labels and columns at the active party may have any value."""
     case = case_of(insecure_test_key, **MASKED)
     told = {}
     for changed in (False, True):

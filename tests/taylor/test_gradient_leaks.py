@@ -168,7 +168,7 @@ def test_a_batch_of_which_all_rows_stand_out_gives_nothing(columns: int, match_r
 
 
 def test_rows_that_do_not_count_hide_nothing() -> None:
-    """Against the leverage when only a share of the rows is there: the row itself, and a third of the others."""
+    """If only a share of the rows is there, the leverage is that of the row itself, and a third of the others."""
     rng = np.random.default_rng(0)
     columns = rng.standard_normal((3000, 3))
     columns[0] = [40.0, 0, 0]
@@ -204,7 +204,7 @@ def test_label_bits_at_the_limit() -> None:
 def test_no_jitter() -> None:
     assert flags(check_jitter(0.0)) == ["no-jitter"]
     assert check_jitter(5e-324) == []
-    assert label_bits(1, 5e-324) == pytest.approx(1073)  # and no division by zero
+    assert label_bits(1, 5e-324) == pytest.approx(1073)  # no division by zero
 
 
 def test_too_little_noise_is_refused_whatever_the_columns() -> None:
@@ -245,9 +245,9 @@ def test_each_way_out_of_a_small_batch_leads_out(
     jitter: float,
     flags: tuple[bool, bool],
 ) -> None:
-    """Every change that the advice names is made, one way at a time; a batch size passes all rules at once."""
+    """The test makes every change that the advice names, one way at a time; a batch size passes all rules at once."""
     rules = BatchRules(match_rate, jitter, *flags)
-    named = {letter * 63: count for letter, count in zip("abc", columns, strict=False)}  # as long as names are
+    named = {letter * 63: count for letter, count in zip("abc", columns, strict=False)}  # names of the largest length
     plan = plan_with(train, batch_rows, *held_out)
     in_force = {"leverage": rules.features, "label-bits": rules.labels}
     for leak in check_batches(named, plan, rules):

@@ -48,7 +48,9 @@ def test_the_defaults_are_as_good_as_least_squares(
 
 
 def test_they_are_so_on_clipped_columns_too(compared: Callable[[int], dict[str, float]]) -> None:
-    """A split with a far district in its test rows is off by several percent either way: the middle of five counts."""
+    """A split with a far district in its test rows is off by several percent in either direction: the test takes the
+    middle of five.
+    """
     found = [compared(seed) for seed in range(5)]
     assert np.median([each["ratio"] for each in found]) <= AIM
     assert np.median([each["clipped"] for each in found]) <= AIM

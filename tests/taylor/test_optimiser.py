@@ -129,7 +129,7 @@ def test_a_restored_optimiser_goes_on_as_if_nothing_had_been(name: str) -> None:
     for i, gradient in enumerate(gradients[:3]):
         first.step(gradient, i // 2, i % 2)
     state = first.state()
-    first.step(np.array([9.0, 9.0]), 1, 0)  # what was kept does not change with it
+    first.step(np.array([9.0, 9.0]), 1, 0)  # the kept state does not change with it
     second = optimiser(settings, [0.0, 0.0], batches=2)
     second.restore(state)
     for i, gradient in enumerate(gradients[3:], start=3):
@@ -148,7 +148,9 @@ def test_weights_that_grow_without_end_are_shrunk(name: str) -> None:
 
 
 def test_no_step_moves_a_score_farther_from_the_epochs_begin_than_is_allowed() -> None:
-    """2, then 1, then 2 / 3 of a unit: of the row that would move most, however many steps an epoch has."""
+    """The steps are 2, then 1, then 2 / 3 of a unit of the row that would move most, for any number of steps in an
+    epoch.
+    """
     one = optimiser(replace(SGD, learning_rate=1e3), [0.0, 0.0], batches=3, rows=[[1.0, 0.0], [2.0, 1.0]])
     for epoch in range(4):
         began = one.weights

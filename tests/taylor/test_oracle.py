@@ -1,4 +1,4 @@
-"""The plain training: that it is the sum it says, and that it ends at the minimum which linear algebra gives."""
+"""The plain training computes the documented sums, and ends at the minimum of linear algebra."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def random_weights(table: PlainTable, seed: int = 0) -> dict[str, np.ndarray]:
 def test_a_gradient_is_the_sum_over_rows_of_factor_residual_and_feature(
     insecure_test_key: PrivateKey, model: str, weights: dict[str, Any]
 ) -> None:
-    """Row by row, in Python's integers and fractions, with a score that no float rounds."""
+    """Each row is added in Python's integers and fractions, with a score that no float rounds."""
     case = case_of(insecure_test_key, model=model, n_passive=2, **weights)
     theta = random_weights(case.table)
     expected = [0] * sum(case.parameters.columns)
@@ -115,7 +115,7 @@ def distance_allowed(case: Case, target: np.ndarray, hessian: np.ndarray) -> flo
         )
         carried[epoch] = rate
     left = np.abs(start) + delta * np.abs(carried).sum(axis=0)
-    return float(np.linalg.norm(left)) + 1e-12  # of floats
+    return float(np.linalg.norm(left)) + 1e-12  # rounding of floats
 
 
 def found_by(case: Case) -> np.ndarray:

@@ -73,7 +73,7 @@ def test_no_batch_is_smaller_than_three_quarters_of_what_was_asked_for(n_rows: i
 @LAW
 @given(st.integers(1, 5000), st.integers(2, 1200))
 def test_the_least_batch_size_for_so_many_rows_in_each(n_train: int, needed: int) -> None:
-    """Against the plans themselves: all sizes below are refused, and this one and those above are not."""
+    """The test compares the plans themselves: all sizes below are refused, and this one and larger ones are not."""
 
     def smallest(batch_rows: int) -> int:
         plan = RowPlan.of(np.arange(n_train), test_fraction=0, validation_fraction=0, batch_rows=batch_rows)
@@ -210,7 +210,9 @@ def weights_at_the_bound(seat: DataSeat, case: Case) -> np.ndarray:
 @pytest.mark.parametrize("model", ["logistic", "linear"])
 @pytest.mark.parametrize("class_weights", [False, True])
 def test_ten_thousand_extreme_rows_never_wrap(insecure_test_key: PrivateKey, model: str, class_weights: bool) -> None:
-    """2,500 rows each way through steps 1 to 3: what is decrypted is the exact sum, and within its bound."""
+    """The test takes 2,500 rows in each direction through steps 1 to 3: the decrypted sum is exact, and within its
+    bound.
+    """
     rng = np.random.default_rng(5)
     for _ in range(5):
         case = extreme(insecure_test_key, model, rng, class_weights=class_weights)
@@ -229,7 +231,7 @@ def test_ten_thousand_extreme_rows_never_wrap(insecure_test_key: PrivateKey, mod
 
 
 def through_the_chain(seats: list[DataSeat], case: Case) -> tuple[Any, list[int]]:
-    """Steps 0 to 2, and the residuals as integers."""
+    """Run steps 0 to 2, and return the residuals as integers."""
     parameters, batch, grid = case.parameters, case.batch, case.grid
     taylor.local.share_locally(seats[0], seats[1:], parameters)
     residuals = taylor.steps.step_1_residuals(seats[0], batch, grid)
@@ -242,7 +244,7 @@ def through_the_chain(seats: list[DataSeat], case: Case) -> tuple[Any, list[int]
 
 
 def test_the_bounds_are_reached(insecure_test_key: PrivateKey) -> None:
-    """All rows alike, all at the bound: the gradient is its bound to the last step, so no bound could be smaller."""
+    """All rows are alike and at the bound: the gradient equals its bound, so no bound could be smaller."""
     case = extreme(insecure_test_key, "logistic", np.random.default_rng(0))
     n = len(case.table.y)
     blocks = {name: np.full_like(block, 8 << 12) for name, block in case.table.blocks.items()}

@@ -1,4 +1,4 @@
-"""Taylor training, one test or more for each step of its table: what each makes is decrypted and compared."""
+"""Taylor training, at least one test for each step of its table: each result is decrypted and compared."""
 
 from __future__ import annotations
 

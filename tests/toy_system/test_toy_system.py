@@ -1,4 +1,4 @@
-"""A system is one room and two entries: with them the toy runs between processes, as every other system does."""
+"""A system is one package and two entries: with them the toy runs between processes, as every other system does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every party of a vertical project in this process: as far as their seats, or a whole training from known secrets."""
+"""Every party of a vertical project in this process: up to their roles, or a whole training from known secrets."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from tests.world import World
 
 
 class TrainingBegins(Exception):
-    """Every data party has its seat."""
+    """Every data party has its role."""
 
 
 class Seated:
@@ -61,7 +61,7 @@ def seated(project: World, *overrides: str, session: str = "s1") -> Seated:
     """Run the real parties until the training would begin.
 
     Raises:
-        BlindfitError: what the first party that fails raised.
+        BlindfitError: error of the first party that fails.
     """
     made = Seated()
     with pytest.MonkeyPatch.context() as patch:
@@ -91,10 +91,10 @@ class Finished:
 
 
 def finished(project: World, *overrides: str, key: PrivateKey, session: str, noise: Noise | None = None) -> Finished:
-    """Run it. The order of the rows is that of their ids, the key node's key and its noise are known.
+    """Run a whole training. The rows are in the order of their ids; the key node's key and its noise are known.
 
     Args:
-        noise: in place of the key node's.
+        noise: replacement for the key node's noise.
     """
     made, run = Finished(), taylor.run_data_party
 

@@ -32,8 +32,8 @@ OPTIONS = {
 
 
 class Begun:
-    """Data parties that are training, each once: at most one session of a training is under way. None ends before
-    `go_on` is set, however quick the machine is.
+    """Data parties that are training: at most one session of a training runs at a time. None ends before
+    `go_on` is set, on any machine.
     """
 
     def __init__(self, patch: pytest.MonkeyPatch, protocol: ModuleType) -> None:
@@ -69,7 +69,7 @@ async def both(nodes: World, root: Path, begun: Begun, system: str) -> list[Any]
             await asyncio.sleep(0.05)
         resumes = load_job(root / "job.toml", [*OPTIONS[system], f'{system}.resume="{first.id}"'])
         if system == "falcon":
-            for training in root.glob("state/*/checkpoints/*"):  # as in the midst of a check of MACs
+            for training in root.glob("state/*/checkpoints/*"):  # the state in the midst of a check of MACs
                 (training / CHECK_BEGUN).touch()
         for node in up.values():
             refuses(node, resumes)

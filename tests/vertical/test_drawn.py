@@ -1,4 +1,4 @@
-"""A split is drawn only so often for the same people: a party that ended draws early could choose among them."""
+"""The same people get only so many draws of a split: a party that ended draws early could choose among them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Parties(dict[str, Party]):
         self.root, self.numbers = root, itertools.count()
 
     def draw(self, names: tuple[str, ...] = TWO, *, snapshot: str = "01") -> PublicRandomness:
-        """Return what all of them have in the end."""
+        """Return the draw that all of them have in the end."""
         network, number = LocalNetwork({name: ROLES[name] for name in names}, draw.TABLE), next(self.numbers)
 
         async def one(name: str) -> PublicRandomness:

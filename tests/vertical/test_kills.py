@@ -21,7 +21,7 @@ from tests.world.vertical import DATA_PARTIES, ROLES, bank_and_shops, weights
 pytestmark = pytest.mark.timeout(300)  # parties start again after each kill
 DEADLINE_S = 10.0  # a cut may last two seconds, the report of an abort two more
 STOP_S = 5.0
-KILLS, AT_A_TIME = 200, 20  # of each party
+KILLS, AT_A_TIME = 200, 20  # kills of each party
 
 # Without jitter, noise, a hold-out or a second batch, weights do not depend on the secret order of the rows.
 REPEATABLE = (
@@ -46,11 +46,11 @@ ALLOWED = "taylor.unsafe=['label-bits']"  # another layout of small batches on t
 
 @dataclass(frozen=True)
 class Begun:
-    """Parties that are up, and a training that had just begun when it was cut off; what it ends in undisturbed."""
+    """Running parties, and a training that was cut off just after its begin, with the result of an undisturbed run."""
 
     cluster: Cluster
     resume: str
-    undisturbed: str  # its session
+    undisturbed: str  # session of the undisturbed training
     weights: dict[str, np.ndarray]
 
     def goes_on_after(self, lost: Lost) -> None:
@@ -96,7 +96,7 @@ def check(lost: Lost) -> None:
 
 
 def test_lost_while_rows_are_aligned(begun: Begun) -> None:
-    """Nothing can be resumed yet: the same job begins again."""
+    """The job cannot be resumed yet: the same job begins again."""
     expected = weights(begun.cluster, begun.cluster.train(*REPEATABLE))
     for victim, label in ALIGNMENT.items():
         lost = begun.cluster.lose(victim, Order(label), *REPEATABLE)
@@ -187,7 +187,7 @@ def test_kills_at_random(begun: Begun, victim: str, first: int) -> None:
         order = Order("", draw.randint(1, len(before if fresh else later)), draw.choice([0.0, 0.05 * draw.random()]))
         cluster.restore_checkpoints()
         lost = cluster.lose(victim, order, *(REPEATABLE if fresh else [begun.resume]))
-        if lost.error is not None:  # else the signal came when the job was done
+        if lost.error is not None:  # otherwise the signal came when the job was done
             check(lost)
             assert lost.took_s < DEADLINE_S
         if fresh:

@@ -1,4 +1,4 @@
-"""Label DP of a whole vertical training, through the real parties: what one label changes, and what else is refused."""
+"""Label DP of a whole vertical training, through the real parties: the effect of one label, and other refusals."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def flip(project: World, row: int, label: float) -> None:
 def test_one_label_is_worth_one_draw_of_the_kept_noise_and_no_more(
     project: World, insecure_test_key: PrivateKey, model: str
 ) -> None:
-    """The whole training, all epochs, is a function of X^T (b y) + kept noise: what a label changes there, the noise
-    could have changed too, and then every party ends with the same weights, bit for bit. That change is at most what
+    """The whole training, all epochs, is a function of X^T (b y) + kept noise. What a label changes there, the noise
+    could have changed too; then every party ends with the same weights, bit for bit. That change is at most what
     the noise is made for."""
     job = (LABEL_DP, f"taylor.model={model}", *SHORT)
     if model == "linear":
@@ -100,7 +100,7 @@ def assert_covered(parameters: TaylorParameters, rows: np.ndarray, change: np.nd
     worst = 2 * cross * longest / 2**grid.feature_bits
     assert float(np.sum(change * change)) ** 0.5 / 2**grid.gradient_bits <= worst * (1 + 1e-9)
     assert gaussian_delta(parameters.kept_noise_std / worst, EPSILON) <= DELTA
-    assert gaussian_delta(parameters.kept_noise_std / (1.01 * worst), EPSILON) > DELTA  # and no more than it takes
+    assert gaussian_delta(parameters.kept_noise_std / (1.01 * worst), EPSILON) > DELTA  # no more noise than necessary
     kept = replace(parameters, noise_std=0.0)
     drawn = np.array(gradient_noise(NOISE_KEY, kept, ("shop-a", 1, 0), 4000), dtype=np.float64)
     assert faults_of_normal(drawn / 2.0**grid.gradient_bits, parameters.kept_noise_std) == []

@@ -25,7 +25,7 @@ LABELS = np.random.default_rng(5).normal(size=ROWS)
 
 
 def test_by_default_every_epoch_runs_whatever_the_labels(tmp_path: Path) -> None:
-    """Also with one that is far out."""
+    """One label may be far out."""
     other = LABELS.copy()
     other[3] = 1e6
     one = epochs_told(tmp_path / "one", LABELS)
@@ -34,6 +34,6 @@ def test_by_default_every_epoch_runs_whatever_the_labels(tmp_path: Path) -> None
 
 
 def test_where_a_hold_out_loss_decides_the_labels_do(tmp_path: Path) -> None:
-    """The defence off: an early stop is of the labels."""
+    """Without the defence, the labels decide an early stop."""
     told = epochs_told(tmp_path / "one", LABELS, "taylor.patience=1", "taylor.tolerance=0.9")
     assert all(int(str(epochs)) < EPOCHS for epochs in told.values())

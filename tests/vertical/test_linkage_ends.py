@@ -1,4 +1,4 @@
-"""Through the real job: the key node's comparison of filters takes minutes of a core, and ends with its session."""
+"""In the real job, the key node's comparison of filters takes minutes of a core, and ends with its session."""
 
 from __future__ import annotations
 

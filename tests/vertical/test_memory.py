@@ -1,4 +1,4 @@
-"""A party that stays up does not grow: an ended session keeps how it ended, and nothing of its work."""
+"""A party that keeps running does not grow: an ended session keeps only how it ended, and nothing of its work."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ async def until_it_trains(job: JobSession, node: Any) -> None:
 
 
 def test_an_ended_session_lets_go_of_its_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Done, cancelled, failed."""
+    """The sessions end as done, cancelled and failed."""
     made = counted(monkeypatch)
 
     def fails(*_: Any) -> None:

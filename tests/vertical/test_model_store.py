@@ -1,4 +1,4 @@
-"""The store of model parts: what was signed is read, what was changed is not."""
+"""The store of model parts reads what was signed, and refuses what was changed."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def test_the_scale_is_that_of_the_training_rows() -> None:
 
 @pytest.mark.parametrize("held_out", [PLAN.test, PLAN.validation], ids=["test", "hold-out loss"])
 def test_rows_that_are_held_out_have_no_say_in_it(held_out: np.ndarray) -> None:
-    """A score of them would else be better than that of rows nobody has seen."""
+    """Otherwise their score would be better than that of rows nobody has seen."""
     rows = aligned_rows()
     before, after = prepared(rows), prepared(with_other(rows, held_out))
     assert scale_of(after) == scale_of(before)
@@ -68,7 +68,7 @@ def test_rows_that_are_held_out_have_no_say_in_it(held_out: np.ndarray) -> None:
 
 
 def test_gradients_depend_on_numbers_only_through_their_jitter() -> None:
-    """Mean and deviation are in them too: those of true labels would give their differences from split to split."""
+    """Mean and deviation have jitter too: those of true labels would give their differences from split to split."""
     rows, jitter = aligned_rows(), np.random.default_rng(7).normal(size=N_ROWS)
     linear = replace(CHOSEN, model="linear")
     made = prepare(rows, NAMES, linear, ORDER, active=True, jitter=jitter)
@@ -81,7 +81,7 @@ def test_gradients_depend_on_numbers_only_through_their_jitter() -> None:
 
 
 def test_slots_without_a_row_have_no_say_in_it() -> None:
-    """After linkage a slot in which this party has no row is all zeros."""
+    """A slot in which this party has no row after linkage is all zeros."""
     positions = np.arange(N_ROWS)
     positions[PLAN.train[::3]] = -1
     rows = aligned_rows().take(positions)

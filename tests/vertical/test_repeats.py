@@ -30,7 +30,7 @@ from tests.world.vertical import bank_and_shops, label_bits, write_rows
 
 SHOPS = ("shop-a", "shop-b")
 ROWS = 120  # half of the time is their alignment
-TWO_BATCHES = 210  # of each of the sizes below
+TWO_BATCHES = 210  # rows of each of the sizes below
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def layouts(project: World) -> list[float]:
 
 @pytest.fixture
 def two_layouts(project: World) -> World:
-    """A bank whose account has room for one layout more than the two that were trained on."""
+    """A bank whose account has room for one more layout than the two that were trained on."""
     write_rows(project, TWO_BATCHES)
     project.set("datasets.rows.label_rate", RATE, "bank")
     seated(project, session="one")
@@ -88,7 +88,7 @@ def test_the_same_training_again_is_free_and_other_batches_add_up(two_layouts: W
 
 
 def test_where_a_training_may_end_counts_in_each_session(project: World) -> None:
-    """A training that runs every epoch has no such bits, and one that is resumed those of the epochs that follow."""
+    """A training that runs every epoch has no such bits; a resumed one has those of the epochs that follow."""
     seated(project, "taylor.epochs=8", session="one")
     seated(project, "taylor.epochs=8", session="again")
     seated(project, "taylor.epochs=16", "taylor.tolerance=0.01", session="other")
@@ -187,7 +187,7 @@ def test_columns_that_a_partner_publishes_anew_are_new_equations(project: World)
 
 def test_under_label_dp_no_layout_is_counted(project: World) -> None:
     seated(project, "privacy.epsilon=1.0")
-    assert label_bits(project) == []  # nor an end
+    assert label_bits(project) == []  # the end is not counted either
 
 
 # --- features ------------------------------------------------------------------------------------------------
@@ -242,8 +242,10 @@ def test_test_rows_are_scored_by_one_model_and_the_next_training_ends_before_it_
 def test_test_rows_that_another_model_has_scored_end_a_training_before_it_begins(
     tmp_path: Path, real_key: PrivateKey
 ) -> None:
-    """Rows that train have room for a model; those to be tested have had theirs from a prediction. With one passive
-    party: with two, gradients have another learner than scores, and then a model counts for every row.
+    """Training rows have room for a model; the test rows have had theirs from a prediction.
+
+    There is one passive party. With two, gradients have another learner than scores, and then a model counts for every
+    row.
     """
     project = four_columns(bank_and_shops(tmp_path, rows=120, shops=("shop-a",)))
     tested = finished(project, *QUICK, key=real_key, session="one").plan.test

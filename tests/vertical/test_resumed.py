@@ -44,7 +44,7 @@ def move_to_table(project: World, name: str, server: PostgresServer) -> None:
 
 
 def stopped_after(epoch: int, project: World) -> str:
-    """Return a training that is lost when a party has kept this epoch; its session."""
+    """Interrupt a training when a party has kept this epoch; return its session."""
     keep, sessions = Checkpoints.keep, set()
 
     def lost(self: Checkpoints, kept: int, go_on: bool, state: Any) -> None:

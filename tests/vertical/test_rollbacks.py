@@ -1,4 +1,4 @@
-"""A restored backup refunds no training under label DP: everybody who took part holds a receipt, and shows it."""
+"""A restored backup refunds no training under label DP: every party that took part has a receipt, and shows it."""
 
 from __future__ import annotations
 
@@ -225,7 +225,7 @@ def test_a_training_that_was_paid_before_is_refused_too(house: House) -> None:
 
 
 def test_before_the_training_and_from_everybody(tmp_path: Path) -> None:
-    """The parties themselves, with their files and seats: as far as where the training would begin."""
+    """The parties themselves run, with their files and roles, up to the point where the training would begin."""
     project = bank_and_shops(tmp_path)
     database, copy = tmp_path / "state/bank/party.sqlite", tmp_path / "backup.sqlite"
     seated(project, "privacy.epsilon=0.5", session="s1")
@@ -307,7 +307,7 @@ def test_a_receipt_that_the_bank_did_not_sign_is_refused_and_freezes_nothing(hou
 
 @pytest.mark.parametrize("change", ["statement", "signature", "key"])
 def test_what_the_bank_did_not_sign_is_not_kept(house: House, change: str) -> None:
-    """Kept, it would be shown at the next training and refused there."""
+    """If it were kept, it would be shown at the next training and refused there."""
     with pytest.raises(MalformedMessage) as refused:
         house.train(0.1, wire=tampered(ReceiptGiven, **{change: bytes(64)}))
     assert (refused.value.culprit, refused.value.field) == ("bank", "receipt")

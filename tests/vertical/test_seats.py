@@ -1,4 +1,4 @@
-"""The seats that parties take in a training, as their job and their rows make them: bounds, jitter, a resumed order."""
+"""The roles of parties in a training, as their job and their rows make them: bounds, jitter, a resumed order."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_the_parties_bounds_make_up_one(norm_bound: float, columns: tuple[int, .
 def test_label_dp_shortens_every_row_of_all_parties_to_the_bound(
     project: World, overrides: list[str], norm_bound: float
 ) -> None:
-    """The noise is made for one label of a row of norm R. Every party cuts what it holds of a row to its own part."""
+    """The noise covers one label of a row of norm R. Every party cuts its part of a row to its own part of R."""
     made = seated(project, LABEL_DP, ALL_TRAINED, *overrides)
     bound = norm_bound * ALL_COLUMNS**0.5 * 2**FEATURE_BITS
     blocks = [made.seats[name].features for name in DATA_PARTIES]
@@ -80,7 +80,7 @@ def norms(rows: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("party", ["bank", "shop-a"])
 def test_label_dp_of_rows_is_not_promised_of_persons(project: World, party: str) -> None:
-    """A person of three rows would have three times the epsilon that the ledger says."""
+    """A person with three rows would have three times the epsilon of the ledger."""
     project.set("datasets.rows.person", "name", party)
     project.set("datasets.rows.quasi_identifiers", None, party)
     if party == "bank":
@@ -178,7 +178,7 @@ def test_a_person_has_the_same_jitter_in_a_new_snapshot_and_another_for_another_
     assert one.keys() == other.keys()
     changed = [person for person in one if one[person] != other[person]]
     assert len(changed) == 40
-    assert not set(one.values()) & {other[person] for person in changed}  # of 2^52 values each
+    assert not set(one.values()) & {other[person] for person in changed}  # each of 2^52 values
 
 
 def test_another_label_column_or_model_is_another_draw(project: World, jitters: list[dict[int, float]]) -> None:

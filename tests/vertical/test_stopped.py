@@ -22,7 +22,7 @@ from tests.world import World
 from tests.world.vertical import bank_and_shops
 
 DEADLINE_S = 120
-EPOCHS = 30  # so many that none ends before it is stopped, however late that is heard
+EPOCHS = 30  # enough that none ends before it is stopped, even if the stop comes late
 
 
 @pytest.fixture
@@ -118,7 +118,7 @@ def test_the_hold_out_loss_is_told_at_the_pace_of_who_knows_it() -> None:
         "  epoch 2 of 20, hold-out loss 0.3410",
         "  epoch 3 of 20, hold-out loss 0.2990",
     ]
-    assert shown(*events[:3], judge="post") == ["  epoch 1 of 20", "  epoch 2 of 20"]  # that reports no epochs
+    assert shown(*events[:3], judge="post") == ["  epoch 1 of 20", "  epoch 2 of 20"]  # the post reports no epochs
 
 
 def test_what_is_no_loss_is_a_step_of_its_own() -> None:
@@ -137,7 +137,7 @@ def test_a_peers_step_is_text_and_no_markup(terminal: bool) -> None:
 
 
 def test_time_left_is_of_all_epochs_and_at_most_that(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three seconds an epoch, from the first that this run begins."""
+    """An epoch takes three seconds, counted from the first that this run begins."""
     now = [0.0]
 
     def later() -> float:

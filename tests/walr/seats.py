@@ -1,4 +1,4 @@
-"""Both seats of WALR in one process, for tests: rows, a request, and a desk without ledger or disk."""
+"""Both roles of WALR in one process, for tests: rows, a request, and a desk without ledger or disk."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def run_both(
     wire: Wire = lambda _s, _r, _step, data: data,
     consumer: str = "shop",
 ) -> tuple[NoisySum, np.ndarray, list[tuple[str, str, str]]]:
-    """Return the answer, which rows counted, and what was sent."""
+    """Return the answer, the flags of rows that counted, and the messages."""
     network = LocalNetwork({consumer: "active", "labels": "measurement"}, walr.TABLE, wire=wire)
     active = walr.run_active(rows, request, "labels", network.channel(consumer), desk.in_background)
     server = walr.run_measurement_server(consumer, network.channel("labels"), desk)

@@ -1,4 +1,4 @@
-"""The grid of rows: what "auto" takes, and that rows of 16 bits mean what rows of 32 bits do."""
+"""The grid of rows: the choice of "auto", and rows of 16 bits with the same meaning as rows of 32 bits."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_an_evaluation_takes_a_grid_of_16_bits_or_what_its_noise_needs() -> None
 
     assert grid(0.1) == grid(4.4) == grid(20.0, rows=4) == Grid(16, 2**16)
     assert grid(6.0) == Grid(17, 2**17)
-    assert grid(20.0, frac_bits=12) == Grid(12, 2**12)  # it is the server that refuses
+    assert grid(20.0, frac_bits=12) == Grid(12, 2**12)  # only the server refuses
 
 
 @pytest.mark.parametrize("epsilon", [walr.MIN_EPSILON, 0.1, 1.0, 4.0, 4.9, 5.0, 6.0, 20.0, walr.MAX_EPSILON])
@@ -115,7 +115,7 @@ def test_rounding_to_the_least_bits_hardly_moves_a_score() -> None:
     rows, weights = drawn.standard_normal((20_000, 8)), drawn.standard_normal(8) / 8**0.5
     step = 2.0**-LEAST_BITS
     off = (quantise_rows(rows, 31 * 2**LEAST_BITS, LEAST_BITS) * step - rows) @ weights
-    assert np.mean(off**2) <= weights @ weights * step**2 / 3 * 1.1  # as walr_grid says; the draws are seeded
+    assert np.mean(off**2) <= weights @ weights * step**2 / 3 * 1.1  # the law of walr_grid; the draws are seeded
 
 
 # --- the width on its way --------------------------------------------------------------------------------
@@ -136,7 +136,7 @@ def test_rows_within_a_small_bound_are_narrow_and_the_same() -> None:
 def test_the_width_does_not_change_request_hash_or_sum() -> None:
     narrow, wide = ConsumerRows(NAMES, NARROW), ConsumerRows(NAMES, NARROW.astype(np.int32))
     request = walr.step_1_open(narrow, BOUND, SETTINGS)
-    assert request == walr.step_1_open(wide, BOUND, SETTINGS)  # so to ask again in the other width costs nothing
+    assert request == walr.step_1_open(wide, BOUND, SETTINGS)  # so another request in the other width costs nothing
     sums = [sums_of(rows) for rows in (narrow, wide)]
     assert sums[0] == sums[1] == NARROW.sum(axis=0, dtype=int).tolist()
 
@@ -301,7 +301,7 @@ def test_whatever_rows_of_several_holders_hold_there_are_grids_for_them(
     epsilon = min(max(epsilon, walr.MIN_EPSILON), walr.MAX_EPSILON)
     own, others = grids_of(job_with(bits, epsilon, delta, None), told, BlockColumns(3, norms[0]))
     squares = sum(grid.norm_bound**2 for grid in (own, *others.values()))
-    whole = math.isqrt(squares - 1) + 1  # as walr_blocks.step_4_open
+    whole = math.isqrt(squares - 1) + 1  # the formula of walr_blocks.step_4_open
     multiplier = gaussian.noise_multiplier("analytic", epsilon, delta)
     GaussianMechanism(multiplier, whole**2)
     assert whole <= MAX_NORM_BOUND

@@ -1,4 +1,6 @@
-"""A party whose own Dask cluster of two worker processes reads, scales, rounds, sums: all is as in one process."""
+"""A party whose own Dask cluster of two worker processes reads, scales, rounds and sums: the results are those of one
+process.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,7 @@ def running() -> Iterator[LocalCluster]:
 
 
 class LargerHouse(Split):
-    """Rows in a dozen batches; a column that is constant, and one with missing values."""
+    """A world with rows in a dozen batches, a constant column, and a column with missing values."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -142,7 +144,7 @@ def test_every_solver_takes_rows_that_are_elsewhere(
 def test_a_worker_that_is_lost_takes_nothing_with_it(
     house: LargerHouse, running: LocalCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Killed between the rows and the fit, with what it held of them."""
+    """The worker is killed between the rows and the fit, with the rows that it held."""
     without_noise(monkeypatch)
     house.on(None)
     alone = written(house, house.run(job="trusted.toml").id, "model.json")["weights"]
@@ -231,7 +233,7 @@ class HeldOutBatches:
 @pytest.mark.parametrize("batches", [{0}, {1, 2}, {3}, {0, 1, 3}], ids=str)
 @pytest.mark.parametrize("which", ["held out", "that do not count"])
 def test_parts_without_a_row_to_train_on_change_nothing(house: LargerHouse, batches: set[int], which: str) -> None:
-    """Because all of a part's rows are held out, or because the server says that none of them counts."""
+    """All of a part's rows are held out, or the server counts none of them."""
     house.on(None)
     house.run(job="trusted.toml")
     job = load_job(house.root / "trusted.toml").parameters
@@ -261,7 +263,7 @@ def test_parts_without_a_row_to_train_on_change_nothing(house: LargerHouse, batc
 
 
 class FirstColumn:
-    """A model that says a row's first column."""
+    """A model that predicts a row's first column."""
 
     def probabilities(self, features: Any) -> Any:
         return features[:, 0]

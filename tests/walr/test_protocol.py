@@ -1,4 +1,4 @@
-"""WALR with both roles: what is sent, that the roles compute what `run_locally` says, and every fault."""
+"""WALR with both roles: its messages, the same result as `run_locally`, and every fault."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""WALR, one test or more for each step of its table."""
+"""WALR, at least one test for each step of its table."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def test_a_coarse_grid_is_refused() -> None:
 
 
 def test_noise_that_would_not_fit_in_64_bits_is_refused() -> None:
-    """Found out later, it would be an error after a draw."""
+    """Later it would be an error after a draw."""
     wide = replace(REQUEST, norm_bound=2**25, max_rows_per_person=2**16, epsilon=walr.MIN_EPSILON, delta=walr.MIN_DELTA)
     with pytest.raises(MalformedMessage, match="64 bits") as refused:
         walr.step_2_check(wide, consumer="shop")
@@ -264,7 +264,7 @@ def only(position: int, n: int) -> np.ndarray:
 
 
 def test_the_largest_batch_is_summed_exactly() -> None:
-    """In float64, every partial sum below 2^53."""
+    """Every partial sum is below 2^53, so float64 is exact."""
     n = walr.MAX_BATCH_ROWS
     odd = np.full((n, 1), fixed_point.MAX_NORM_BOUND - 1, np.int32)
     chosen = np.ones(n, np.bool_)
@@ -273,7 +273,7 @@ def test_the_largest_batch_is_summed_exactly() -> None:
 
 
 class Whole(np.ndarray):
-    """Rows of which nobody may pick out some."""
+    """Rows from which nobody may select some."""
 
     def __getitem__(self, chosen: Any) -> Any:
         raise AssertionError("rows were picked out")

@@ -45,7 +45,7 @@ ELSEWHERE = says('set scores.url to a csv file and scores.if_exists = "replace",
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Holders, JobSession, JobSession]:
-    """A house, its training, and a prediction of all rows; each test asks for something of its own."""
+    """A house, its training, and a prediction of all rows; each test asks for something else."""
     house = Holders(tmp_path_factory.mktemp("house"))
     for name in HOLDERS:
         (house.root / "run" / name).mkdir(parents=True)
@@ -123,7 +123,7 @@ def test_the_command_takes_no_scores_of_another_model(
 
 
 def test_a_model_is_not_evaluated_by_the_scores_of_another(trained: tuple[Holders, JobSession, JobSession]) -> None:
-    """A worse one's figures would be charged, and reported as its own."""
+    """The figures of a worse model would be charged, and reported as those of this one."""
     house, _, predicted = trained
     other = house.run("privacy.epsilon=0.1")
     spent = house.spent()
@@ -166,7 +166,7 @@ def test_scores_are_evaluated_where_a_file_has_those_of_one_prediction(
 
 @pytest.fixture(scope="module")
 def one_place(tmp_path_factory: pytest.TempPathFactory) -> tuple[Holders, JobSession]:
-    """An active party whose jobs all write to one place, as `blindfit run --out` makes them; the first of them."""
+    """An active party whose jobs all write to one place, as `blindfit run --out` makes them; and its first job."""
     house = Holders(tmp_path_factory.mktemp("house"))
     text = (house.root / "shop.toml").read_text()
     (house.root / "shop.toml").write_text(f'output_dir = "runs"\n{text}')

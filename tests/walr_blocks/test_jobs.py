@@ -1,4 +1,4 @@
-"""Whole jobs of several holders of columns: the sum, the fit, the scores, what each sees, and who may not."""
+"""Whole jobs of several parties with columns: the sum, the fit, the scores, each party's view, and refusals."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_the_sum_is_exact_over_the_rows_that_all_have(
 
 
 def write_persons(house: Holders, size: int, most: int) -> dict[str, str]:
-    """Write whose row each row is, so many of each person. Return it, and let the server count `most` of them."""
+    """Write a person for each row, and let the server count `most` rows of each person."""
     persons = {f"row {i}": f"person {i // size}" for i in range(ROWS)}
     lines = [f"row {i},{label},{persons[f'row {i}']}" for i, label in enumerate(house.labels or [])]
     (house.root / "labels.csv").write_text("\n".join(["id,label,person", *lines]))
@@ -154,7 +154,7 @@ def test_rows_past_their_persons_bound_are_neither_summed_nor_fitted(
     assert report["privacy"]["noise_std_of_mean"] == pytest.approx(noise_std)
     bound, columns = fitted.request.norm_bound * 2.0**-frac_bits, fitted.request.n_columns
     assert report["fit"]["l2"] == pytest.approx(default_l2(noise_std, bound, columns, fitted.request.epsilon))
-    assert set(cells) == {len(ids) * columns}  # at the server and in the report
+    assert set(cells) == {len(ids) * columns}  # once at the server and once in the report
     assert len(cells) == 2
     assert rounded == [len(ids)]
     for name in ("bank", "chain"):
@@ -202,7 +202,7 @@ def test_ids_that_the_server_lacks_count_as_label_0_and_their_number_is_not_told
 def test_the_weights_are_those_of_one_party_with_all_columns(
     house: Holders, fits: list[walr_server.ToFit], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each holder gets its own block, to a quarter of a weight's statistical error."""
+    """Each party gets its own block, to a quarter of a weight's statistical error."""
     without_noise(monkeypatch)
     session = house.run()
     (fitted,) = fits
@@ -273,7 +273,7 @@ def test_a_norm_bound_of_the_job_is_split_by_columns(
             (0.01, 0.2),
             5.0,
             99.0,
-        ),  # of less the noise would be too narrow
+        ),  # with less noise its range would be too narrow
     ],
 )
 def test_no_job_ends_for_how_long_rows_are(
@@ -351,13 +351,13 @@ def test_a_fit_without_an_end_is_the_one_fit_of_its_release(house: Holders, monk
 
 def test_a_norm_bound_is_told_under_few_settings(house: Holders, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each quantile of a passive party's norms, and each of another split, is one more fact of its rows."""
-    monkeypatch.setattr(several_parties, "EXPONENT_BITS", 193)  # else 31 settings pass a quarter of its 1,400 rows
+    monkeypatch.setattr(several_parties, "EXPONENT_BITS", 193)  # otherwise 31 settings pass a quarter of its 1,400 rows
     house.run()
     house.run()  # the same bound counts once
     with refused("this party's norm bound was sent under too many settings: set walr.norm_bound to a number") as told:
         house.run("walr.norm_quantile=1.0", "privacy.epsilon=0.5")
     assert told.text.startswith(("bank", "chain"))
-    for name in ("bank", "chain"):  # nor does a new snapshot of the same people begin the count again
+    for name in ("bank", "chain"):  # a new snapshot of the same people does not begin the count again
         house.publish(name)
     with refused("this party's norm bound was sent under too many settings: set walr.norm_bound to a number"):
         house.run("privacy.epsilon=0.5")
@@ -366,7 +366,9 @@ def test_a_norm_bound_is_told_under_few_settings(house: Holders, monkeypatch: py
 
 
 def test_a_norm_bound_of_another_draw_counts_anew(house: Holders, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An active party that says it has forgotten the draw gets a bound of other training rows, under the same job."""
+    """An active party that claims to have forgotten the draw gets a bound of other training rows, under
+    the same job.
+    """
     house.set("seed", None, "job")
     bounds: list[float] = []
 
@@ -450,7 +452,7 @@ def test_weights_that_hang_on_the_same_rows_are_counted_over_all_fits(house: Hol
     with pytest.raises(PolicyRefused, match=r"more bits .* than a quarter of the common rows") as refused:
         house.run("privacy.epsilon=1.1")
     assert house.spent() == 2
-    assert not re.search(r"\d", str(refused.value))  # which would reveal how many rows are common
+    assert not re.search(r"\d", str(refused.value))  # a digit would reveal how many rows are common
 
 
 @pytest.mark.parametrize(("most", "is_let_pass"), [(1, False), (4, True)])
@@ -627,7 +629,7 @@ def test_a_passive_party_that_sends_other_rows_is_named_and_nothing_is_charged(
 def test_where_a_passive_party_says_another_block_than_the_active_party_asks_for_both_are_named(
     house: Holders, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any]
 ) -> None:
-    """The server cannot know who lies."""
+    """The server cannot know which of them lies."""
     run_passive = several_parties.run_passive
 
     async def cheating(
@@ -680,7 +682,7 @@ def test_only_its_owner_is_told_that_a_column_was_left_out(house: Holders, monke
     assert not any("left_out" in figure for of_one in session.summaries.values() for figure in of_one)
     told.clear()
     house.run()
-    assert told["bank"].left_out.tolist() == [1]  # as it was kept
+    assert told["bank"].left_out.tolist() == [1]  # the server kept it
 
 
 def test_a_holder_whom_the_label_holder_did_not_name_gets_no_weights(house: Holders) -> None:

@@ -1,4 +1,4 @@
-"""Columns that a server leaves out, and rows that it shortens, before it sums the joined rows of several holders."""
+"""Columns that a server leaves out, and rows that it shortens, before it sums the joined rows of several parties."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def assert_nobody_stands_out(rows: np.ndarray, n_columns: tuple[int, ...]) -> No
 @pytest.mark.parametrize("rows", [1, 3, 19, 20, 21, 600])
 @pytest.mark.parametrize("standardised", [False, True])
 def test_effective_rows_of_a_level_are_the_rows_that_have_it(rows: int, standardised: bool) -> None:
-    """A standardised column of a rare level counts the same, a little more."""
+    """A standardised column of a rare level has as many effective rows, or a few more."""
     column = (np.arange(ROWS) < rows) * 1.0
     if standardised:
         column = (column - column.mean()) / column.std()
@@ -89,7 +89,7 @@ def by_one_step(rng: np.random.Generator) -> np.ndarray:
 
 
 def growing(rng: np.random.Generator) -> np.ndarray:
-    """Return each row that is shortened makes the next one stand out."""
+    """Return rows of which each shortened one makes the next one stand out."""
     rows = integers(rng.normal(size=(ROWS, 12)))
     rows[:, 5] = rng.integers(-(2**21), 2**21, ROWS)
     rows[:, 6] = rows[:, 5]
@@ -101,7 +101,7 @@ def growing(rng: np.random.Generator) -> np.ndarray:
 def test_no_row_stands_out_in_the_columns_of_all_holders_but_one(
     made: Callable[[np.random.Generator], np.ndarray],
 ) -> None:
-    """Holders may put their columns together."""
+    """Several passive parties may combine their columns."""
     rows = made(np.random.default_rng(2))
     shaped, _ = lone_rows.shape_rows(rows, (4, 4, 4))
     assert_nobody_stands_out(shaped, (4, 4, 4))

@@ -225,7 +225,7 @@ def test_a_file_of_several_cannot_be_passed_off_as_one_partys(trained: Trained) 
 
 
 def test_the_job_again_gives_the_same_file(trained: Trained) -> None:
-    """From what the server remembers: nothing is charged or fitted."""
+    """The server remembers the answer: nothing is charged or fitted."""
     again = trained_in(trained.house)
     assert again.directory != trained.directory
     assert again.verify(again.file, again.refit).passed

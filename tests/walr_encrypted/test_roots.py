@@ -23,12 +23,12 @@ from tests.quick_keys import quick_keys
 from tests.walr_encrypted.house import house_in
 from tests.world.split_labels import Split
 
-UNKNOWN = 8  # labels; the shop knows those of all other rows
+UNKNOWN = 8  # labels; the shop knows the labels of all other rows
 
 
 @dataclass
 class Ones:
-    """In place of the server's randomisers: nothing is hidden."""
+    """Stand-in for the server's randomisers that hides nothing."""
 
     public_key: PublicKey
 
@@ -82,7 +82,7 @@ def shop(insecure_test_key: PrivateKey, monkeypatch: pytest.MonkeyPatch) -> Iter
 
 
 def trained(house: Split) -> int:
-    """Return the root in the file of the job."""
+    """Return the root in the job's file."""
     session = house.run(job="hidden.toml")
     file = json.loads((house.root / "state/shop/models" / session.id / "release.json").read_bytes())
     (root,) = file["parts"]["servers"][0]["encrypted"]["roots"]

@@ -1,4 +1,4 @@
-"""Whole jobs of a shop, a dealer and two servers with shares of labels and rows: sums, charges, who is refused."""
+"""Whole jobs of a shop, a key node and two servers with shares of labels and rows: sums, charges, refusals."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_the_sum_is_the_trusted_servers(tmp_path: Path, persons: bool, monkeypat
 
 
 def test_a_job_again_gets_the_remembered_answers_for_nothing(house: Split, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Though new masks are dealt, which nobody uses."""
+    """New masks are dealt, but nobody uses them."""
     sums = released(monkeypatch)
     house.run(job=JOB)
     house.run(job=JOB)
@@ -81,7 +81,7 @@ def database_of(house: Split, name: str, query: str, *values: Any) -> list[Any]:
 
 @pytest.mark.parametrize("forgetful", SERVERS)
 def test_where_one_server_has_lost_its_answer_both_refuse(trained: tuple[Split, JobSession], forgetful: str) -> None:
-    """Shares of one sum come from one dealing: the other's answer goes with no new one."""
+    """Shares of one sum come from one dealing: the other server's answer fits no new share."""
     house, _ = trained
     assert len(database_of(house, forgetful, "DELETE FROM answers RETURNING session")) == 1
     with pytest.raises(BlindfitError, match="does not remember"):
@@ -115,7 +115,7 @@ def test_where_the_servers_remember_answers_of_two_sessions_both_refuse(
 def test_an_evaluation_hides_its_scores_in_the_same_way(
     house: Split, job: str, trust: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With the same noise, none, its figures are those of a server that reads the scores."""
+    """Without noise, its figures are those of a server that reads the scores."""
     house.write_party("whole", unsafe=["unchecked-rows"])
     without_noise(monkeypatch)
     session = house.run(job=job)
@@ -160,7 +160,7 @@ def test_a_shop_that_tells_anybody_of_other_rows_than_it_asks_for_gets_no_answer
 ) -> None:
     """If any party believed a larger norm bound, longer rows would pass.
 
-    If the dealer and a server received different plans, that server cannot know which of the two lies."""
+    If the key node and a server received different plans, that server cannot know which of the two lies."""
     asked = dealt_masks.ask_for_masks
 
     async def ask(plan: Plan, others: Sequence[str], channel: Channel) -> None:

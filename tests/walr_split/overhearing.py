@@ -1,4 +1,4 @@
-"""Hear what the shop sends to servers, and what they answer."""
+"""Record what the shop sends to servers, and their answers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.world.split_labels import Split
 
 
 def overheard(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
-    """Return all that measurement servers get from the shop in their calls, as it comes."""
+    """Return all that measurement servers receive from the shop in their calls, in order."""
     seen: list[bytes] = []
     from_pb = codec.Messages.from_pb
 

@@ -15,7 +15,7 @@ from blindfit.parties.walr import fit, lead
 
 
 def without_noise(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Draw 0 in the place of all noise, so that a test can count."""
+    """Replace all noise by 0, so that a test can count."""
 
     def zeros(n: int, sigma_squared: Fraction, uniform: Any) -> list[int]:
         return [0] * n
@@ -38,7 +38,7 @@ def released(monkeypatch: pytest.MonkeyPatch) -> list[NoisySum]:
 
 
 def cells_of_treatments(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Return for how many rows times columns each job chooses how mu is treated."""
+    """Return for how many rows times columns each job chooses the treatment of mu."""
     cells: list[int] = []
 
     def noted(treatment: Any, of: int) -> Any:

@@ -1,4 +1,4 @@
-"""`blindfit split-labels`: two private files or none."""
+"""`blindfit split-labels` writes two private files or nothing."""
 
 from __future__ import annotations
 

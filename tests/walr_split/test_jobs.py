@@ -114,7 +114,7 @@ def test_noise_does_not_survive_a_new_split(house: Split, monkeypatch: pytest.Mo
 
 
 def test_a_snapshot_published_again_is_charged_again(trained: tuple[Split, JobSession]) -> None:
-    """With fresh noise on the same shares, as the owner chose to."""
+    """The servers draw fresh noise on the same shares, as the owner chose to."""
     house, _ = trained
     house.publish_shares()
     house.run()
@@ -172,7 +172,7 @@ def one_more(rows: ConsumerRows) -> ConsumerRows:
 
 
 def another_id(rows: ConsumerRows) -> ConsumerRows:
-    """Return a held-out row of the shop's in the place of the first."""
+    """Put a held-out row of the shop in the place of the first row."""
     other = next(f"row {i}" for i in range(120) if f"row {i}" not in rows.ids)
     return replace(rows, ids=(other, *rows.ids[1:]))
 
@@ -250,7 +250,7 @@ def test_a_second_question_in_one_job_is_refused(house: Split, monkeypatch: pyte
 
 
 def test_persons_that_differ_between_the_servers_are_refused(tmp_path: Path) -> None:
-    """Other rows would count: neither says which, nor charges."""
+    """Other rows would count: neither server answers or charges."""
     house = Split(tmp_path, persons=True)
     table = pq.read_table(tmp_path / "west.parquet")
     persons = pa.array(["one person"] * len(table))
@@ -294,7 +294,7 @@ def test_a_server_lost_between_charge_and_answer_is_charged_once(house: Split, m
 def test_a_server_lost_before_its_charge_is_charged_by_the_next_job(
     house: Split, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The other one had answered, which stays charged there."""
+    """The other server had answered, and its charge stays."""
     release, lost = MeasurementService.release, []
 
     def losing(self: MeasurementService, *args: Any) -> NoisySum:
@@ -425,7 +425,7 @@ def test_a_forecast_counts_both_noises(house: Split, job: str) -> None:
     for stds in (planned, released, penalties):
         assert stds[job] == pytest.approx(stds["trusted.toml"] * 2**0.5, rel=1e-3)
     for each in (job, "trusted.toml"):
-        assert planned[each] == pytest.approx(released[each], rel=0.05)  # of other rows held out
+        assert planned[each] == pytest.approx(released[each], rel=0.05)  # other rows are held out
         assert checked[each] == pytest.approx(released[each], rel=0.1)  # two digits
 
 

@@ -46,7 +46,7 @@ def test_a_sum_of_shares_is_exact(data: Any) -> None:
     shares = [data.draw(draws) for _ in range(n)]
     kept = [data.draw(st.booleans()) for _ in range(n)]
     tally = ShareTally(request_for(rows_of(n, k)), lambda _: None)
-    for _ in range(2):  # it grows
+    for _ in range(2):  # the tally adds to its earlier sums
         tally.add_up(np.array(shares, np.uint64), np.array(kept), np.array(matrix, np.int32))
     wanted = [2 * sum(s * row[j] for s, row, of in zip(shares, matrix, kept, strict=True) if of) % P for j in range(k)]
     assert tally.wrap(tally.sums.tolist()).tolist() == wanted

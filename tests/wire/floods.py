@@ -1,4 +1,4 @@
-"""Calls that ask for more than a server gives."""
+"""Calls that request more than a server gives."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Peers that use up every limit of a server, in a process of their own, until standard input ends; each line of it that
-comes before is answered with how often the attack was made.
+"""Peers in a separate process that use up every limit of a server until standard input ends. The answer to each line of
+input is the number of attacks until then.
 
 python -m tests.wire.hostile AUTHORITY PORT ATTACK
 """
@@ -75,7 +75,7 @@ async def connections(attacker: Attacker) -> None:
 
 
 async def calls(attacker: Attacker) -> None:
-    """Stream that nobody reads, and calls whose request never comes, over several connections; and ever new ones."""
+    """Open streams that nobody reads, and calls whose request never comes, over several and ever new connections."""
     async with contextlib.AsyncExitStack() as stack:
         channels = [await stack.enter_async_context(attacker.connected("helper")) for _ in range(4)]
         while True:
@@ -171,6 +171,6 @@ async def until_told(attacker: Attacker, attack: str) -> None:
 
 
 if __name__ == "__main__":
-    os.nice(19)  # an attacker has machines of its own: on this one it takes what nobody else needs
+    os.nice(19)  # an attacker has other machines: on this one it takes what nobody else needs
     folder, listening, chosen = sys.argv[1:]
     asyncio.run(until_told(Attacker(Path(folder), int(listening)), chosen))

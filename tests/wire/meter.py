@@ -1,4 +1,4 @@
-"""A small measurement server in this process, and callers of every sort."""
+"""A small measurement server in this process, and callers of every kind."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def in_plaintext(node: PartyNode) -> grpc.aio.Channel:
 
 
 def expired(authority: Path) -> Identity:
-    """Return a party of the table whose certificate has run out."""
+    """Return the name of a party of the table, with a certificate that has expired."""
     files = issue(authority, "late", days=5, starts=datetime.now(UTC) - timedelta(days=10))
     own = make_identity(authority, "shop")
     return replace(own, certificate_pem=files.certificate.read_bytes(), key_pem=files.key.read_bytes())
@@ -135,7 +135,7 @@ async def call(
 
 
 def said(error: grpc.aio.AioRpcError) -> str:
-    if (status := rpc_status.from_call(error)) is not None:  # of the same code and sentence as the call
+    if (status := rpc_status.from_call(error)) is not None:  # the details have the same code and sentence as the call
         return reason_of(status)
     assert error.code() is not grpc.StatusCode.INTERNAL, error.details()
     return error.code().name

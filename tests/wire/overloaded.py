@@ -1,4 +1,4 @@
-"""A measurement server in a process of its own, to be attacked: prints its port, and its memory when asked.
+"""A measurement server in a separate process, to be attacked: it prints its port, and its memory on request.
 
 python -m tests.wire.overloaded AUTHORITY DIRECTORY
 """

@@ -26,7 +26,7 @@ QUICK = Timeouts(step_s=60.0, reconnect_s=20.0)
 
 
 class Site:
-    """Serves the sessions that it opens; `addresses` says where the others are, `tables` what sessions may carry."""
+    """Server of its open sessions; `addresses` has those of the others, `tables` what sessions may carry."""
 
     def __init__(self, authority: Path, name: str, limits: Limits | None = None, tables: Sequence[Table] = ()) -> None:
         self.identity: Identity = make_identity(authority, name)
@@ -97,7 +97,7 @@ async def sites(
 async def proxied(
     authority: Path, *names: str, schedule: random.Random, tables: Sequence[Table]
 ) -> AsyncIterator[dict[str, Site]]:
-    """Yield every one reaches every other through a bad network."""
+    """Start sites that reach each other through a bad network."""
     async with sites(authority, *names, tables=tables) as up, contextlib.AsyncExitStack() as stack:
         proxies = {n: await stack.enter_async_context(Proxy(site.port, schedule)) for n, site in up.items()}
         introduce(up, {name: f"127.0.0.1:{proxy.port}" for name, proxy in proxies.items()})

@@ -347,7 +347,7 @@ NOT_RANDOMISED = "was not re-randomised"
 
 
 class Derived(FreshCiphertext):
-    """Says of itself that it is fresh."""
+    """A class that declares itself fresh."""
 
     def __init__(self, public_key: PublicKey, residues: Residues) -> None:
         Ciphertext.__init__(self, public_key, residues)

@@ -37,7 +37,7 @@ DONE = pb.Event(state=pb.DONE)
 
 
 class Answers:
-    """A party that says what a test says; of `events`, an error is raised."""
+    """A party that answers as a test defines; an error among `events` is raised."""
 
     def __init__(
         self,
@@ -110,7 +110,7 @@ async def run(monkeypatch: pytest.MonkeyPatch, **parties: Answers) -> JobSession
 
 
 async def refused(monkeypatch: pytest.MonkeyPatch, meter: Answers, kind: type[BlindfitError]) -> tuple[Any, list[str]]:
-    """Return the error, and what the other party was asked, with the job's state at the end."""
+    """Return the error and the requests to the other party, with the job's state at the end."""
     shop = Answers(DONE)
     with pytest.raises(kind) as caught:
         await run(monkeypatch, shop=shop, meter=meter)
@@ -182,7 +182,7 @@ async def test_who_hangs_holds_up_the_cancelling_of_no_other(monkeypatch: pytest
 
     async def never(request: object, timeout: float) -> pb.SessionAnswer:
         assert timeout == CANCEL_TIMEOUT_S < CALL_TIMEOUT_S
-        await heard.wait()  # of another party's
+        await heard.wait()  # another party's end
         raise LATE
 
     async def hears(request: object, timeout: float) -> pb.SessionAnswer:

@@ -1,4 +1,4 @@
-"""A client that has gRPC and the `google.rpc` details, and nothing of Blindfit's: what it can read of every refusal."""
+"""A client with gRPC and the `google.rpc` details, and nothing of Blindfit's, can read every refusal."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ async def test_every_refusal_is_a_sentence_with_standard_details(
     sentence = seen.details() or ""
     assert part in sentence
     assert sentence.endswith(".")
-    assert sentence.count(". ") >= 1  # what is wrong, and what to do
+    assert sentence.count(". ") >= 1  # the fault, and what to do
     assert sentence.isprintable()
     assert "canary" not in repr(seen)
     if isinstance(error, BlindfitError) and error.told != "own":
@@ -123,7 +123,7 @@ async def test_every_refusal_is_a_sentence_with_standard_details(
 
 
 async def test_every_reason_is_meant() -> None:
-    """The table above is whole."""
+    """The table above is complete."""
     from blindfit.protos import errors_pb2
 
     assert MEANT.keys() == set(errors_pb2.ErrorCode.keys()) - {"ERROR_CODE_UNSPECIFIED", "CANCELLED"}

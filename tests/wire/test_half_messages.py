@@ -1,4 +1,4 @@
-"""Half a message's bytes count as long as they are held, however its sender or its session ends, and no longer."""
+"""Half a message's bytes count as long as they are held, and no longer, however its sender or its session ends."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def among(name: str, **changes: str | None) -> Hello:
 
 
 async def shake(mine: dict[str, Hello], channels: dict[str, Channel]) -> dict[str, BlindfitError | None]:
-    """Return both ends, as each of them saw it."""
+    """Return both ends' results."""
     runs = [handshake.run_party(mine[a], [(b, ROLES[b])], channels[a]) for a, b in (("p0", "p1"), ("p1", "p0"))]
     ends = await asyncio.gather(*runs, return_exceptions=True)
     return dict(zip(("p0", "p1"), ends, strict=True))
@@ -146,7 +146,7 @@ async def test_version_protocol_and_role(change: dict[str, str], fields: list[st
 
 
 async def test_another_version_is_one_line_on_both_sides_even_if_all_else_differs(authority: Path) -> None:
-    """Row 23."""
+    """A version mismatch is reported before all other differences."""
     other = replace(hello("p1", **{"privacy.epsilon": 9.0, "new": 1}), version="2", protocol="new", digest=b"new")
     async with sites(authority, "p0", "p1", tables=[handshake.TABLE]) as up:
         channels = {name: site.join("s", QUICK) for name, site in up.items()}

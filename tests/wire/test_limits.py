@@ -1,4 +1,4 @@
-"""Row 16: every limit of a running party, passed once: a typed error for the caller, and the server still serves."""
+"""Every limit of a running party is passed once: a typed error for the caller, and the server still serves."""
 
 from __future__ import annotations
 

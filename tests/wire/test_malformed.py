@@ -1,4 +1,4 @@
-"""Row 14: a hundred thousand malformed messages, at every level that reads a peer's bytes: typed errors and no more."""
+"""A hundred thousand malformed messages, at every level that reads a peer's bytes, cause only typed errors."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def frames(data: bytes) -> None:
 
 
 def ciphertexts(public_key: PublicKey) -> Reader:
-    """Return the codec, and what a protocol does first with what it gives."""
+    """Decode by the codec, and do what a protocol does first with the result."""
 
     def read(data: bytes) -> None:
         received = codec.decode(data, Encrypted, culprit="p1")
@@ -203,7 +203,7 @@ def storm(targets: list[Target], count: int, seed: int) -> Counter[str]:
 
 
 def check(targets: list[Target], count: int) -> None:
-    storm(targets, 2000, 0)  # what is made once: caches, pools
+    storm(targets, 2000, 0)  # objects that are made once: caches, pools
     process = psutil.Process()
     before = process.memory_info().rss
     seen = storm(targets, count, 1)

@@ -1,4 +1,4 @@
-"""Sessions on the disk: a name is used once, for ever, and only the process that has the port ends what ran before."""
+"""Sessions on the disk: a name is used only once, and only the process with the port ends what ran before."""
 
 from __future__ import annotations
 

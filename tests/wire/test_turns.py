@@ -37,7 +37,7 @@ async def test_a_peer_with_much_to_say_has_one_message_in_a_round(monkeypatch: p
 
 
 class Clock:
-    """In the place of asyncio: a round of the loop takes as long as the test says, and waits are written down."""
+    """Stand-in for asyncio: a round of the loop takes as long as the test decides, and waits are recorded."""
 
     Lock = asyncio.Lock
 

@@ -14,7 +14,7 @@ from distributed import LocalCluster
 from blindfit.parties.work.compute import ComputeSettings
 from tests import command
 
-# Else a worker that is between two lives 15 s after it was lost, by that test or one before, is started no more.
+# Otherwise a worker that is between two lives 15 s after a loss, by that test or an earlier one, is not started again.
 WORKERS_STAY = {"distributed.deploy.lost-worker-timeout": "1 hour"}
 
 

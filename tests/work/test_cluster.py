@@ -36,7 +36,7 @@ from tests.work.parties import party
 
 @pytest.fixture(scope="module")
 def shared() -> Iterator[LocalCluster]:
-    """A cluster that no test kills anything of."""
+    """A cluster of which no test kills anything."""
     with cluster() as running:
         yield running
 
@@ -51,7 +51,7 @@ def mortal() -> Iterator[LocalCluster]:
 
 @contextmanager
 def workers_that_come_back(running: LocalCluster, **options: Any) -> Iterator[Workers]:
-    """Yield two when they are opened, and two in the end."""
+    """Yield workers: two when they are opened, and two in the end."""
     with open_workers(dask(running.scheduler_address, **options)) as workers:
         assert workers.count == 2
         yield workers

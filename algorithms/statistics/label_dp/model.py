@@ -149,7 +149,7 @@ class LabelRegressionModel(LinearModel):
         """Return the weights of the kept columns, and the intercept.
 
         Raises:
-            AttributeError: the regressor is not linear; scikit-learn's trees have no coef_ either.
+            AttributeError: the regressor is not linear; scikit-learn's trees have no `coef_` either.
         """
         if not isinstance(self.form, Weights):
             raise AttributeError(f"a {self.regressor} has no coef_: it is not a linear model")

@@ -11,16 +11,39 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from numbers import Real
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from blindfit.algorithms.columns.record import TableRecord
 from blindfit.algorithms.errors import DataError
 
 Floats = NDArray[np.float64]
-Features = Any
+
+
+class DataFrame(Protocol):
+    """A data frame of pandas or polars."""
+
+    @property
+    def columns(self) -> Any:
+        """Names of the columns."""
+        ...
+
+
+class ArrowTable(Protocol):
+    """A table or record batch of pyarrow."""
+
+    @property
+    def column_names(self) -> Any:
+        """Names of the columns."""
+        ...
+
+
+Table = DataFrame | ArrowTable | Mapping[str, Any]
+"""A table with named columns; a mapping goes from names to columns."""
+
+Features = ArrayLike | Table
 """A matrix of numbers, or a table."""
 
 

@@ -176,7 +176,7 @@ class Pretrained(StandardisedLogistic):
         return cls.from_dict(stored)
 
     @classmethod
-    def from_dict(cls, stored: Any) -> Pretrained:
+    def from_dict(cls, stored: Mapping[str, Any]) -> Pretrained:
         """Return the model of the content of a pretrained.json.
 
         Args:
@@ -235,12 +235,13 @@ def pretrain(
         >>> sorted(weights)
         ['a', 'b', 'c']
     """
+    matrix: Any = features
     if (own := names_in(features)) is not None:
         columns = own if columns is None else columns
         table = record_of(features, columns)
-        features = in_order(features, columns, table)
-    standardiser = Standardiser.fit([features], columns, table=table).require_columns()
-    rows = RealRows(append_constant(standardiser.transform(features)))
+        matrix = in_order(features, columns, table)
+    standardiser = Standardiser.fit([matrix], columns, table=table).require_columns()
+    rows = RealRows(append_constant(standardiser.transform(matrix)))
     happened = _check_labels(labels, rows.n_rows)
     found = solvers.fit(
         rows, weighted_aggregate(rows, happened), SolverSettings(l2=1 / rows.n_rows if l2 is None else l2)

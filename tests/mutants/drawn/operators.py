@@ -35,7 +35,7 @@ OTHER_ARITHMETIC = {
 }
 OTHER_CALL = {"min": "max", "max": "min", "any": "all", "all": "any", "minimum": "maximum", "maximum": "minimum"}
 OTHER_CALL |= {"floor": "ceil", "ceil": "floor"}
-QUIET = {"log", "warnings"}  # what a call of these writes is for a reader
+QUIET = {"log", "warnings"}  # texts of these calls are for a reader
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""One mechanism of each name on a small grid, for tests of what all have in common."""
+"""One mechanism of each name on a small grid, for tests of common properties."""
 
 from __future__ import annotations
 

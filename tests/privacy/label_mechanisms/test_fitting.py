@@ -1,4 +1,4 @@
-"""Settings that do nothing are refused, the two parts of epsilon add up, and strange labels are labels too."""
+"""Settings without an effect are refused, the two parts of epsilon add up, and strange labels are labels too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rp mechanisms: where their interval lies, how near their outputs come, and what they do to Crime's labels."""
+"""The rp mechanisms: their interval, the precision of their outputs, and their effect on Crime's labels."""
 
 from __future__ import annotations
 

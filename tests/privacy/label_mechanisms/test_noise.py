@@ -108,7 +108,8 @@ def test_gaussian_keeps_delta_on_coarse_grids(cells, epsilon):
 def true_delta(mechanism: Gaussian) -> float:
     """Sum the delta of the two labels that are furthest apart over the integers, to a relative precision of 1e-9.
 
-    The loss falls from infinity on, so delta is a sum over all outputs below the one where it is epsilon.
+    The loss falls as the output grows from -infinity, so delta is a sum over all outputs below the one where it is
+    epsilon.
     """
     std, cells = mechanism.noise_std_steps, mechanism.grid.cells
     last = math.floor(cells / 2 - mechanism.epsilon * std**2 / cells)

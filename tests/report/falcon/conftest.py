@@ -18,7 +18,7 @@ from tests.report.vertical.conftest import PARTY_REPORT as VERTICAL_REPORT
 
 SESSION = "falcon-0badcafe"
 OPENED = {name: EVALUATION[name] for name in EVALUATION.keys() - OF_THE_ACTIVE_PARTY}
-# As `blindfit.parties.falcon.data_party` makes it; test_falcon_content.py holds the two together.
+# Same content as `blindfit.parties.falcon.data_party` makes; test_falcon_content.py compares the two.
 PARTY_REPORT: dict[str, Any] = {
     **VERTICAL_REPORT,
     "session": SESSION,

@@ -1,4 +1,4 @@
-"""report.json of a training in shares: what it is made of, and what is said of figures that it cannot be made of."""
+"""report.json of a training in shares: its sources, and its statements about figures without a source."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def test_weights_that_were_clipped(shares: MadeUpShares) -> None:
     said = cautions(shares, here=True)
     assert "2 weights of bank lay beyond 4" in said
     assert "of shop" not in said
-    assert "lay beyond" not in cautions(shares)  # of a submitted job nobody here knows
+    assert "lay beyond" not in cautions(shares)  # nobody here knows the paths of a submitted job
 
 
 def test_the_intercept_may_be_clipped_too(shares: MadeUpShares) -> None:
@@ -179,7 +179,7 @@ def test_few_test_rows_and_many_shortened_ones(shares: MadeUpShares) -> None:
 
 
 def test_the_evaluation_that_a_party_writes_is_understood(shares: MadeUpShares) -> None:
-    """Holds OPENED, which stands for it in these tests, to the shape of the real one."""
+    """The test compares OPENED, its stand-in in these tests, with the shape of the real evaluation."""
     labels = np.array([1.0] * 113 + [0.0] * 127)
     prepared = SimpleNamespace(rows=SimpleNamespace(labels=labels), plan=SimpleNamespace(test=np.arange(240)))
     opened = OpenedFigures(true_positives=91, positives=114, loss=120.0, auc_pairs=12_000.0, ks_pairs=9_000.0)

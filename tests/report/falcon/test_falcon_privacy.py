@@ -1,4 +1,4 @@
-"""The report of a training in shares under differential privacy: what is promised, to whom, and what is not opened."""
+"""The report of a training in shares under differential privacy: the promises, their readers, and what stays closed."""
 
 from __future__ import annotations
 

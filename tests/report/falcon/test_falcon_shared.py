@@ -1,4 +1,4 @@
-"""The report of a training whose weights stay in shares: who holds what, and nothing of opened weights."""
+"""The report of a training whose weights stay in shares: who has what, and no word of opened weights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The privacy statement of a training in shares: each claim is there when it holds, and only then."""
+"""The privacy statement of a training in shares has each claim if it holds, and only then."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def test_what_else_tells_something(shares: MadeUpShares) -> None:
 
 @pytest.mark.parametrize("security", ["malicious", "semi-honest"])
 def test_before_the_training_the_words_are_the_same(shares: MadeUpShares, security: str) -> None:
-    """The pre-flight says them from the job file, the report from what was run."""
+    """The pre-flight takes them from the job file, the report from the run."""
     roles = Roles.of(shares.roles)
     said = " ".join(trust_in_shares.colluding(roles, FalconJob(falcon={"security": security})))
     assert text_of(shares.with_(security=security), "collusion") == said

@@ -1,4 +1,4 @@
-"""report.json of a vertical training: strict, complete, and without what the coordinator may not know."""
+"""report.json of a vertical training is strict and complete, and has nothing that the coordinator may not know."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ def test_a_run_here_holds_everything(training: MadeUpTraining) -> None:
     assert (content["name"], content["protocol"], content["state"]) == ("loans", "taylor", "DONE")
     assert content["seconds"] == {"launch": 1.2, "set_up": 0.3, "job": 9.5}
     assert content["job"]["taylor"]["batch_rows"] == "auto"  # a default
-    assert {"walr", "predict", "coordinator"}.isdisjoint(content["job"])  # nor what does nothing here
+    # tables without an effect here are not there either
+    assert {"walr", "predict", "coordinator"}.isdisjoint(content["job"])
     assert {name: party["role"] for name, party in content["parties"].items()} == ROLES
     assert content["parties"]["bank"]["summary"]["rows"].keys() == PARTY_REPORT["rows"].keys() - {
         "shrunk",
@@ -224,7 +225,7 @@ def test_the_smallest_batch_is_that_of_the_plan(training: MadeUpTraining, traine
 @pytest.mark.parametrize("private", [False, True])
 @pytest.mark.parametrize("evaluation", [EVALUATION, VALUES, None])
 def test_what_a_data_party_reports_is_understood(training: MadeUpTraining, private: bool, evaluation: Any) -> None:
-    """Holds PARTY_REPORT, which stands for it in these tests, to the shape of the real one."""
+    """The test compares PARTY_REPORT, its stand-in in these tests, with the shape of the real report."""
     if private:
         training.with_label_dp()
     made, report = _report_of_a_party(private, evaluation)

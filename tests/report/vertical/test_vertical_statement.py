@@ -1,4 +1,4 @@
-"""The privacy statement of a vertical training: each claim is there when it holds, and only then."""
+"""The privacy statement of a vertical training has each claim if it holds, and only then."""
 
 from __future__ import annotations
 

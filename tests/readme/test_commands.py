@@ -459,7 +459,7 @@ TYPED: dict[str, dict[str, Typed]] = {
     },
     "docs/guides/evaluate.md": {
         "blindfit check examples/walr/evaluate.toml --set evaluate.session=walr-1": Typed(
-            status=1, says=("a rate of n rows", "it has no model.json of that session")
+            status=1, says=("a rate over n rows", "it has no model.json of that session")
         ),
         "blindfit evaluate examples/walr/evaluate.toml --model runs/walr --out runs/evaluate": Typed(
             says=("mean prediction", "KS of score bins"), writes=("runs/evaluate/report.json",)

@@ -22,6 +22,7 @@ extensions = [
     "sphinx_design",
 ]
 exclude_patterns = ["_build", "**/.ipynb_checkpoints"]
+highlight_language = "none"  # a block without a language is output
 nitpicky = True
 nitpick_ignore_regex = [
     (r"py:.*", r"(?!blindfit\.).*"),

@@ -36,8 +36,6 @@ NOT_TYPED = {
     "make lint": "a check of its own, beside the tests",
     "make mutants": "twenty minutes of tests, tests/mutants",
     "make soak": "hours of tests",
-    "make docs": "builds the site, with an environment of its own",
-    "make commands-page": "writes into the repository; tests/site holds the page against the code",
     "make options-page": "writes into the repository; tests/systems holds the page against the code",
     "make protocols-page": "writes into the repository; tests/protocols holds the page against the tables",
     ". .venv/bin/activate": "the tests have their Python",
@@ -461,7 +459,7 @@ TYPED: dict[str, dict[str, Typed]] = {
     },
     "docs/guides/evaluate.md": {
         "blindfit check examples/walr/evaluate.toml --set evaluate.session=walr-1": Typed(
-            status=1, says=("a rate of n rows", "it has no model.json of that session")
+            status=1, says=("a rate over n rows", "it has no model.json of that session")
         ),
         "blindfit evaluate examples/walr/evaluate.toml --model runs/walr --out runs/evaluate": Typed(
             says=("mean prediction", "KS of score bins"), writes=("runs/evaluate/report.json",)

@@ -54,7 +54,7 @@ def verify(
         str | None, typer.Option("--id", help="Column of the ids in the table, with --features.  [default: id]")
     ] = None,
 ) -> Found:
-    """Check a release file offline, without trust in any party.
+    """Check a release file offline, without trust in the active party.
 
     The last line names what the file does not prove. The exit status is 1 if a check fails.
     """

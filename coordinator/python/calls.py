@@ -503,7 +503,7 @@ def verify(
     rows: str | Path | None = None,
     row_id: str = "id",
 ) -> Found:
-    """Check a release file offline, without trust in any party.
+    """Check a release file offline, without trust in the active party.
 
     Args:
         release: the file that `export` wrote.

@@ -14,8 +14,8 @@ SESSION = (
 RELEASE = (
     "A dataset becomes a numbered snapshot, which never changes. A request names the snapshot and a question. If "
     "the question was answered before, the same bytes are sent again and nothing is charged. Otherwise the budget "
-    "is checked, and the charge is written durably; only then is noise drawn and the answer sent, with a receipt. A"
-    " restored ledger that lacks the charge is corrected by the receipt."
+    "is checked, and the charge is written durably; only then is the answer sent, with a receipt. A "
+    "restored ledger that lacks the charge is corrected by the receipt."
 )
 
 

@@ -8,8 +8,8 @@ from kit import Canvas
 
 WHAT = (
     "Public rows, if there are any, give a starting point: a model, or directions. The party's own rows are fitted "
-    "from there with noise and a charge to its budget. The model, its report and its privacy statement may be "
-    "published."
+    "from there with noise and a charge to its budget. The model and its privacy statement may be published. The "
+    "party's own report may not: it has exact figures of held-out rows."
 )
 
 
@@ -20,7 +20,7 @@ def pictures() -> Iterator[tuple[str, Canvas]]:
     canvas.box((20, 164), (220, 66), "own rows", "features and labels: protected", kind="active")
     canvas.box((330, 66), (220, 66), "blindfit pretrain", "fits a model without noise")
     canvas.box((330, 164), (220, 66), "blindfit run", "charges, fits with noise", kind="active")
-    canvas.box((640, 164), (220, 66), "model and report", "may be published", kind="good")
+    canvas.box((640, 164), (220, 66), "model, privacy statement", "may be published", kind="good")
     canvas.line([(240, 99), (328, 99)])
     canvas.line([(440, 132), (440, 162)])
     canvas.text((450, 151), "a starting point", muted=True)

@@ -60,7 +60,9 @@ def test_a_certificate_carries_a_role_and_keeps_it(folder: Path) -> None:
     run("authority", folder)
     meter = folder / "meter"
     issued = run("issue", folder, "meter", "--role", "measurement", "--host", "a.example")
-    assert issued == f"{meter}: meter (measurement) until DATE, with all files that meter needs; its key is not locked\n"
+    assert (
+        issued == f"{meter}: meter (measurement) until DATE, with all files that meter needs; its key is not locked\n"
+    )
     assert load(PartyFiles.in_folder(meter)).role == "measurement"
     run("renew", folder, "meter", "--days", 20)
     assert "certificate.pem: meter (measurement), serial" in run("show", meter)

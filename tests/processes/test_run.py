@@ -129,7 +129,10 @@ def test_a_missing_file_says_who_makes_it(project):
 @pytest.mark.parametrize(
     ("override", "expected"),
     [
-        ("privacy.epsilom=1", "error: job.toml with --set privacy.epsilom: privacy.epsilom is not an option; did you mean epsilon?"),
+        (
+            "privacy.epsilom=1",
+            "error: job.toml with --set privacy.epsilom: privacy.epsilom is not an option; did you mean epsilon?",
+        ),
         ("privacy.epsilon=-1", "error: job.toml with --set privacy.epsilon: privacy.epsilon: must be above 0"),
         ("privacy.epsilon=nan", "error: job.toml with --set privacy.epsilon: privacy.epsilon: "),
         ("walr.solver=lbfgs", ""),

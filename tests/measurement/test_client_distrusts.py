@@ -1,4 +1,4 @@
-"""What `MeasurementClient` accepts: of its caller, and of a server that lies."""
+"""The client of a measurement server refuses wrong arguments of its caller, and wrong answers of a server."""
 
 from __future__ import annotations
 

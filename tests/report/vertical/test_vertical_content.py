@@ -199,7 +199,7 @@ def test_a_point_that_no_rows_can_give_is_named(training: MadeUpTraining, curve:
 
 
 def test_there_is_no_report_of_an_unknown_protocol() -> None:
-    with pytest.raises(DataError, match="no report of a job of the protocol 'magic'"):
+    with pytest.raises(DataError, match="a 'magic' job has no report"):
         kind_of("magic")
 
 

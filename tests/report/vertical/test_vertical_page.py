@@ -377,7 +377,7 @@ def test_a_partys_own_page_without_its_model(training: MadeUpTraining, tmp_path:
         (
             "report.json",
             '{"party": "bank", "job": {"protocol": "magic"}}',
-            "no report of a job of the protocol 'magic'",
+            "a 'magic' job has no report",
         ),
         ("model.json", "{}", "model"),
         ("model.json", '{"format": "blindfit-walr-model-1"}', "model"),

@@ -78,7 +78,7 @@ def test_the_report_says_against_whom_and_names_both_servers(trained: tuple[Spli
     sections = {section.topic: " ".join(section.sentences) for section in privacy_statement(made.content)}
     assert "Against shop together with one of east and west: epsilon 1." in sections["trust"]
     assert "Against only shop: epsilon 0.684" in sections["trust"]
-    assert "twice that of one trusted server" in sections["mechanism"]
+    assert "twice the variance of one trusted server" in sections["mechanism"]
     assert "must not collude with each other" in sections["collusion"]
     assert "one share of every label" in sections["learnt-measurement"]
     assert KIND.members_in(house.report(session)) == dict.fromkeys(SERVERS, "measurement")

@@ -3,7 +3,7 @@
     python -m benchmarks.vertical.falcon [--json FILE] [--plot FILE] [--quick]
 
 1. `shares_us_per_row` is the time of one more epoch for each row, with preprocessing and the epoch's check. The data
-   are 65,536 rows of 50 + 50 features in batches of 4,096, at two data parties and a key node, with frequencies up to
+   are 65,536 rows of 50 + 50 features in batches of 4,096, at two data parties and a key node, with scores up to
    28 and MACs (`without_macs` has none). It is the difference of a job of three epochs and one of one epoch, over two.
    `bytes_per_row` is what all parties send, by the same difference. `shares_setup_s` is the one-time input of the
    features.

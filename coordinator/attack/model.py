@@ -183,8 +183,8 @@ def in_words(found: ModelAudit) -> list[str]:
         f"Membership: {member.members} members, {member.non_members} non-members. {pick}: "
         + (f"{confidence} better than by chance." if member.found else f"{confidence} no better than by chance."),
         f"Inversion: from a member's other features and label, the attack guesses right {inverted.accuracy:.0%} of the "
-        f"time whether {inverted.column} is above the middle. Without the model the best guess is right "
-        f"{inverted.baseline:.0%} of the time. "
+        f"time whether {inverted.column} is above the middle. The more common answer of non-members "
+        f"would be right {inverted.baseline:.0%} of the time. "
         + (
             f"It works better on members than on non-members, {confidence}: training revealed the difference."
             if inverted.found

@@ -117,7 +117,7 @@ def _dataset(seat: Seat, seats: Sequence[Seat], table: Guessed, row_id: str, out
     if seat.models_per_row is not None:
         yield f"models_per_row = {seat.models_per_row}"
     elif seat.role == "passive" and few_columns(table):
-        yield '# models_per_row = "unlimited"  # scores reveal so few columns; 0 gives no scores'
+        yield '# models_per_row = "unlimited"  # its columns are so few that scores reveal them; 0 gives no scores'
 
 
 def _public_dataset(seat: Seat, table: Guessed, row_id: str, out: Path) -> Iterator[str]:

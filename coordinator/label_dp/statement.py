@@ -113,8 +113,8 @@ def _composition(facts: Figures) -> Section:
     return measured.composition(
         facts,
         each=(
-            "Labels of different units are randomised independently, so one release of all labels costs as much as one "
-            "label.",
+            "Labels of different units are randomised independently, so one release of all labels costs as much as "
+            "that of one unit.",
         ),
         again="The noisy labels are remembered: the same release again, of any rows and to anyone, gives the same "
         "labels. It has no new noise and no new charge, and repeats average nothing out.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -26,6 +27,7 @@ from blindfit.algorithms.protocols import walr
 from blindfit.algorithms.protocols.label_dp import release as release_labels
 from blindfit.algorithms.protocols.walr import AggregateOpen, Bits, NoisySum, SentRows
 from blindfit.algorithms.protocols.walr.encrypted_rows import Opening
+from blindfit.algorithms.protocols.walr.grid import MOST_ROWS_OF_UNIT
 from blindfit.parties.identity import connections as identity
 from blindfit.parties.identity import key_proof
 from blindfit.parties.identity.identity import Identity
@@ -39,6 +41,7 @@ from blindfit.protos import measurement_pb2 as pb
 from blindfit.protos import measurement_pb2_grpc
 
 MAX_CUTS = 10  # of one call
+LABEL_KINDS = ("binary", "number", "share")
 
 R = TypeVar("R")
 
@@ -164,7 +167,9 @@ class MeasurementCalls:
             PolicyRefused: the server does not offer the dataset to this party.
             TransportError: names the server and the step.
         """
-        return await self._ask("Budget", pb.BudgetRequest(dataset=dataset))  # type: ignore[no-any-return]
+        found: pb.BudgetDescription = await self._ask("Budget", pb.BudgetRequest(dataset=dataset))
+        check_budget(found, server=self._server)
+        return found
 
     async def _ask(self, method: str, request: object) -> Any:
         async def call(stub: measurement_pb2_grpc.MeasurementStub) -> Any:
@@ -347,9 +352,27 @@ def _make_released(received: release_labels.Received, bytes_sent: int, messages_
 
 
 def check_description(description: pb.DatasetDescription, *, server: str) -> None:
-    """Raise MalformedMessage: the privacy unit or the receipt key is not valid."""
-    if description.unit not in ("row", "person") or len(description.receipt_key) != 32:
-        raise MalformedMessage(culprit=server, field="unit or receipt_key", reason="is not what it must be")
+    """Raise MalformedMessage: a value is not valid, or not within its range."""
+
+    def require(holds: bool, field: str) -> None:
+        if not holds:
+            raise MalformedMessage(culprit=server, field=field, reason="is not what it must be", step="Describe")
+
+    unit, most = description.unit, description.max_rows_per_person
+    require(unit in ("row", "person") and len(description.receipt_key) == 32, "unit or receipt_key")
+    require(1 <= most <= MOST_ROWS_OF_UNIT if unit == "person" else most == 0, "max_rows_per_person")
+    require(0 < description.max_epsilon < math.inf, "max_epsilon")
+    require(description.label_kind in LABEL_KINDS, "label_kind")
+    if description.label_kind == "number":
+        require(-math.inf < description.label_lo < description.label_hi < math.inf, "label_lo or label_hi")
+
+
+def check_budget(budget: pb.BudgetDescription, *, server: str) -> None:
+    """Raise MalformedMessage: a number is not within its range."""
+    fits = 0 < budget.epsilon < math.inf and 0 <= budget.delta < 1 and budget.spent_epsilon >= 0
+    if not fits:
+        field = "epsilon, delta or spent_epsilon"
+        raise MalformedMessage(culprit=server, field=field, reason="is out of range", step="Budget")
 
 
 def proof_of(description: pb.DatasetDescription) -> KeyProof:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from operator import index
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from blindfit.algorithms import fixed_point
-from blindfit.algorithms.errors import DataError, RangeError
+from blindfit.algorithms.columns.spelling import one_spelling
+from blindfit.algorithms.errors import DataError, DuplicateId, MalformedMessage, RangeError
 from blindfit.algorithms.privacy import gaussian
 from blindfit.algorithms.privacy.label_mechanisms import MechanismSettings
 from blindfit.algorithms.protocols import walr
@@ -25,10 +28,12 @@ from blindfit.parties.measurement.calls import (
     check_receipt_key,
     check_rows_scaled,
 )
+from blindfit.parties.store.receipts import check_given
 from blindfit.protos import measurement_pb2 as pb
 
 Receipt = tuple[bytes, bytes]
 NO_RECEIPT: Receipt = (b"", b"")
+NOT_NUMBERS = (str, bytes, complex, np.datetime64, np.timedelta64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +112,8 @@ class NoisyAggregate:
         unit: "row" or "person": what one change of a label is.
         neighbours: relation between neighbouring datasets, in words.
         request_id: name of the request. The same content has the same name, and is charged once.
-        receipt: signed statement and signature of the charge. Keep the newest one, and pass it to the next call.
+        receipt: signed statement and signature of the receipt that proves most: that of this charge, or the one that
+            was passed. Keep it, and pass it to the next call.
         bytes_sent: bytes of all messages that this party sent.
         messages_sent: number of these messages.
 
@@ -254,7 +260,8 @@ class MeasurementClient:
             delta: delta of the release, 1e-100 to 0.5.
             norm_bound: L2 norm to which rows are clipped, above 0. A larger one clips fewer rows and needs more noise.
             frac_bits: fraction bits of the grid to which rows are rounded; None takes the finest one that is cheap.
-            max_rows_per_person: the most rows of one person that count; None takes the dataset's own limit.
+            max_rows_per_person: the most rows of one person that count; None takes the dataset's own limit. Only a
+                dataset whose unit is a person takes a number.
             release: name of the draw. Another name gives fresh noise, and another charge.
             receipt: newest receipt of this server that the caller has: statement and signature.
             content_salt: 32 secret bytes, always the same for the same rows, that keep the hash of the rows in the
@@ -267,7 +274,7 @@ class MeasurementClient:
 
         Raises:
             DataError: ids and features do not fit, an id came twice, or the server does not know an id.
-            RangeError: a feature is not finite, or no grid fits the norm bound and the noise.
+            RangeError: an argument or a feature is out of range, or no grid fits the norm bound and the noise.
             BudgetExhausted, PolicyRefused, TooFewRows, LedgerBehind: before any row is sent.
             MalformedMessage: the answer, its receipt or its charge is not valid.
             TransportError: names the server and the step.
@@ -279,19 +286,18 @@ class MeasurementClient:
             >>> aggregate
             <noisy sum of 2 columns over 500 rows, epsilon 1>
         """
-        table = _features_of(ids, features)
+        named = _ids_of(ids)
+        table = _features_of(named, features)
         description = await self._describe(dataset)
         if description.label_kind != "binary":
             raise DataError(
                 f"the labels of {dataset} at {self._server} are of kind {description.label_kind!r}, not 0 and 1",
                 hint="call release_labels" if description.label_kind == "number" else "run a job of two servers",
             )
-        most = description.max_rows_per_person if max_rows_per_person is None else max_rows_per_person
-        if description.unit == "row":
-            most = 0
+        most = description.max_rows_per_person if max_rows_per_person is None else index(max_rows_per_person)
         grid = _grid_of(norm_bound, frac_bits, gaussian.noise_multiplier("analytic", epsilon, delta), max(1, most))
         rows = ConsumerRows(
-            tuple(ids), await asyncio.to_thread(fixed_point.quantise_rows, table, grid.norm_bound, grid.frac_bits)
+            named, await asyncio.to_thread(fixed_point.quantise_rows, table, grid.norm_bound, grid.frac_bits)
         )
         settings = ReleaseSettings(
             dataset=dataset,
@@ -304,8 +310,13 @@ class MeasurementClient:
             content_salt=content_salt,
         )
         request = await asyncio.to_thread(walr.step_1_open, rows, grid.norm_bound, settings, receipt or NO_RECEIPT)
+        try:
+            walr.step_2_check(request, consumer=self._own.name)
+        except MalformedMessage as error:  # of this party's own making: the server would refuse it
+            raise RangeError(f"{error.field} {error.reason}") from None
         found = await self._calls.aggregate(rows, request, on_rows or _ignore)
         answer = found.answer
+        kept_receipt = self._newest(receipt, (answer.receipt, answer.receipt_signature), description)
         statement.check_proof(request, answer, Between(self._server, self._own.name, description.population))
         check_rows_scaled(answer.rows_scaled, server=self._server)
         return NoisyAggregate(
@@ -313,14 +324,14 @@ class MeasurementClient:
             noise_std=answer.noise_std * grid.step,
             rows=_in_reals(rows.weights, grid),
             kept=found.kept,
-            rows_clipped=int((np.linalg.norm(table, axis=1) > grid.real_bound).sum()),
+            rows_clipped=_count_longer(table, grid.real_bound),
             norm_bound=grid.real_bound,
             epsilon=request.epsilon,
             delta=request.delta,
             unit=answer.unit,
             neighbours=answer.neighbours,
             request_id=request.request_id,
-            receipt=(answer.receipt, answer.receipt_signature),
+            receipt=kept_receipt,
             bytes_sent=found.bytes_sent,
             messages_sent=found.messages_sent,
         )
@@ -364,16 +375,33 @@ class MeasurementClient:
             >>> len(released_labels.labels) == len(ids)
             True
         """
-        await self._describe(dataset)
-        return await self._calls.release_labels(
+        named = _ids_of(ids)
+        description = await self._describe(dataset)
+        released = await self._calls.release_labels(
             dataset,
-            ids,
+            named,
             settings,
             release=release,
             max_rows_per_person=max_rows_per_person,
             receipt=receipt,
             on_rows=on_rows or _ignore,
         )
+        return replace(released, receipt=self._newest(receipt, released.receipt, description))
+
+    def _newest(self, passed: Receipt | None, given: Receipt, description: pb.DatasetDescription) -> Receipt:
+        """Return the receipt that proves more: the answer to an old request comes with its old receipt.
+
+        Raises:
+            MalformedMessage: the server did not sign the given receipt, or it is about something else.
+        """
+        proven = check_given(given, self._server, description.receipt_key, description.population)
+        if not passed or not passed[0]:
+            return given
+        try:
+            known = check_given(passed, self._server, description.receipt_key, description.population)
+        except MalformedMessage:  # about another population of this server
+            return given
+        return given if proven.covers(known) else passed
 
     async def _describe(self, dataset: str) -> pb.DatasetDescription:
         description = await self._calls.describe(dataset)
@@ -386,11 +414,63 @@ def _ignore(_: int) -> None:
     """Do nothing with a number of rows."""
 
 
-def _features_of(ids: Sequence[str], features: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    """Return the features as an array of shape (rows, columns), one row for each id."""
+def _ids_of(ids: object) -> tuple[str, ...]:
+    """Return the ids in their order.
+
+    Raises:
+        DataError: they have no order, or one of them is not a text, is empty or occurs twice.
+    """
+    if isinstance(ids, str | bytes | Set | Mapping) or not isinstance(ids, Iterable):
+        raise DataError(
+            f"ids are a {type(ids).__name__}, not a list", hint="pass one text for each row, in their order"
+        )
+    listed = tuple(ids)
+    if not listed:
+        raise DataError("ids and features have no rows", hint="pass at least as many rows as the server's min_rows")
+    for row, text in enumerate(listed, 1):
+        if not isinstance(text, str):
+            kind = type(text).__name__
+            raise DataError(f"the id of row {row} is a {kind}, not a text", hint="write ids as in the table of labels")
+    _check_spelling(listed)
+    return listed
+
+
+def _check_spelling(ids: tuple[str, ...]) -> None:
+    """Raise DataError: an id is empty or occurs twice, in the one spelling in which the server joins ids."""
+    seen: set[str] = set()
+    for row, text in enumerate(one_spelling(_as_arrow(ids)).to_pylist(), 1):
+        if not text:
+            raise DataError(f"the id of row {row} is empty", hint="remove the row, or give it an id")
+        if text in seen:
+            raise DuplicateId(row)
+        seen.add(text)
+
+
+def _as_arrow(ids: tuple[str, ...]) -> pa.StringArray:
     try:
-        table = np.asarray(features, np.float64)
-    except (TypeError, ValueError) as error:
+        return pa.array(ids, pa.string())
+    except UnicodeEncodeError:
+        row = next(row for row, text in enumerate(ids, 1) if any("\ud800" <= char <= "\udfff" for char in text))
+        raise DataError(f"the id of row {row} is not valid Unicode", hint="read the ids again as UTF-8") from None
+
+
+def _features_of(ids: Sequence[str], features: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """Return the features as an array of shape (rows, columns), one row for each id.
+
+    Raises:
+        DataError: a value is not a number. Dates and texts are refused, because numpy would convert them silently.
+    """
+    if np.ma.is_masked(features):
+        raise DataError("features have masked values", hint="fill them, or leave their rows out")
+    try:
+        given = np.asarray(features)
+        kind = "" if given.dtype.kind in "biuf" else str(given.dtype)
+        if given.dtype.kind == "O":
+            kind = next((type(value).__name__ for value in given.flat if isinstance(value, NOT_NUMBERS)), "")
+        if kind:
+            raise TypeError(kind)
+        table = given.astype(np.float64, copy=False)
+    except (TypeError, ValueError, OverflowError) as error:
         raise DataError(f"features are not numbers: {error}", hint="convert texts and dates to numbers first") from None
     if table.ndim != 2:
         raise DataError(f"features have {table.ndim} dimensions, not 2", hint="pass rows x columns")
@@ -399,12 +479,17 @@ def _features_of(ids: Sequence[str], features: npt.ArrayLike) -> npt.NDArray[np.
     return table
 
 
+def _count_longer(table: npt.NDArray[np.float64], norm_bound: float) -> int:
+    with np.errstate(over="ignore"):  # an infinite norm is a long one
+        return int((np.linalg.norm(table, axis=1) > norm_bound).sum())
+
+
 def _grid_of(norm_bound: float, frac_bits: int | None, noise_multiplier: float, rows_of_unit: int) -> Grid:
     if not 0 < norm_bound < float("inf"):
         raise RangeError(f"norm_bound must be finite and above 0, not {norm_bound:g}")
     if frac_bits is None:
         return auto_grid(norm_bound, noise_multiplier, rows_of_unit)
-    return Grid.of(norm_bound, frac_bits)
+    return Grid.of(norm_bound, index(frac_bits))
 
 
 def _in_reals(steps: npt.NDArray[np.signedinteger], grid: Grid) -> npt.NDArray[np.float64]:

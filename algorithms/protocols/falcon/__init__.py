@@ -137,7 +137,7 @@ TABLE = Table(
         DATA,
         OpenedShares,
         ROUNDS,
-        "masked values; bits about labels, class weights and range; own weights; figures for the active party",
+        "masked values; a bit of labels, one of class weights, two per epoch; own weights; the active party's figures",
     ),
     Arrow("3", DATA, DATA, EncryptedMasks, ROUNDS, "nothing: ciphertexts", _ENCRYPTED),
     Arrow("3", DATA, DATA, MaskedSums, ROUNDS, "nothing: ciphertexts", _ENCRYPTED),

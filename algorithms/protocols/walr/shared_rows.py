@@ -103,7 +103,7 @@ TABLE = Table(
     Arrow("5", ACTIVE, MEASUREMENT, MaskedInput, CHUNKS, "uniform numbers"),
     Arrow("6", *_BOTH, OpenedShares, CHUNKS, "whether a row is too long; otherwise uniform numbers"),
     Arrow("6", *_BOTH, ZeroSharePart, ONCE, "nothing: random bits"),
-    Arrow("8", ACTIVE, KEY, MasksUsed, ONCE, "the end of the session"),
+    Arrow("8", ACTIVE, KEY, MasksUsed, ONCE, "the fact that both servers have answered"),
 )
 
 

@@ -74,7 +74,7 @@ def passive_learnt(facts: Figures) -> Section:
             "Each: the weights of its own columns, rounded in the same way; the grid of the rows, which reveals the "
             "norm of whole rows within a factor of two; and the number of common rows.",
             "Weights depend on the columns of the other parties. Over all fits of the same rows, weights may reveal at "
-            "most a quarter of the number of rows, in bits, about them.",
+            "most one bit for every four rows about the columns of a party.",
         ),
     )
 

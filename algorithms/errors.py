@@ -169,7 +169,18 @@ class PeerError(ProtocolError):
 
 
 class MalformedMessage(PeerError):
-    """A message is not what its type says: wrong shape, length, range or encoding."""
+    """A peer's message has a wrong shape, length, range or encoding. Compare the versions of both parties' Blindfit.
+
+    Attributes:
+        culprit: str, name of the party that sent the message.
+        field: str, name of the wrong field.
+        reason: str, the mistake in it.
+
+    Example:
+        >>> raise blindfit.MalformedMessage(culprit="meter", field="sums", reason="has 3 numbers, not 4")
+        Traceback (most recent call last):
+        blindfit.algorithms.errors.MalformedMessage: meter sent a malformed message: sums: has 3 numbers, not 4
+    """
 
     def __init__(self, *, culprit: str, field: str, reason: str, session: str = "", step: str = "") -> None:
         super().__init__(

@@ -1,4 +1,4 @@
-"""Blindfit: one model from several organisations' data, which none of them shows to another. The Python API."""
+"""Blindfit: regressions on data of several organisations without pooling the data. This is the Python API."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class Commands(TyperGroup):
 app = App(
     name="blindfit",
     cls=Commands,
-    help="Fit one model to the data of several organisations. No organisation sees the data of another.",
+    help="Fit one model to data of several organisations without pooling the data. Each report states who learns what.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )

@@ -74,7 +74,9 @@ def attack(
     from blindfit.coordinator.attack import model
 
     if not (target.endswith(".json") or Path(target).exists()):
-        raise ConfigError(f"{target} is neither a mechanism nor a file", hint=f"name a mechanism ({', '.join(NAMES)}) or a model.json")
+        raise ConfigError(
+            f"{target} is neither a mechanism nor a file", hint=f"name a mechanism ({', '.join(NAMES)}) or a model.json"
+        )
     _refuse(given, _OF_MECHANISMS, f"{target} is a model")
     if members is None or non_members is None:
         raise ConfigError(

@@ -162,7 +162,7 @@ def test_trainings_before_count(shares: World) -> None:
         if fits:
             assert not levels(findings, "refuses")
             assert "with 90 bits revealed before" in said(findings, "account")
-    assert "with earlier trainings on the same people, its weights could tell more" in only(findings, "refuses")
+    assert "with earlier trainings on the same people, its weights could reveal more" in only(findings, "refuses")
     told = said(findings, "account")
     assert "120 of at most 150 bits about these people's labels were revealed before" in told
     assert "`blindfit ledger PARTY.TOML --reset-account DATASET --reason TEXT`" in told

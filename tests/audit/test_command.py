@@ -112,7 +112,7 @@ def test_an_option_that_cannot_be_is_one_line(folder, arguments, expected):
 
 
 def test_an_unknown_name_lists_the_names(tmp_path):
-    assert f"one of {', '.join(NAMES)}" in blindfit(tmp_path, "laplase").stderr
+    assert f"name a mechanism ({', '.join(NAMES)})" in blindfit(tmp_path, "laplase").stderr
 
 
 # --- models -------------------------------------------------------------------------------------

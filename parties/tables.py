@@ -66,8 +66,6 @@ class Settings(BaseModel):
 
 S = TypeVar("S", bound=BaseModel)
 
-WRITES_TOML = "give a job file or a party file; `blindfit init` writes both for a table"
-
 
 @contextlib.contextmanager
 def as_value_errors(prefix: str = "") -> Iterator[None]:
@@ -99,7 +97,7 @@ def read_toml(path: Path) -> dict[str, Any]:
         reason = f"byte {error.start + 1} is not UTF-8"
         raise ConfigError(f"{path} is not TOML: {reason}", hint="save it as UTF-8") from None
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{path} is not TOML: {error}", hint=WRITES_TOML) from None
+        raise ConfigError(f"{path} is not TOML: {error}") from None
 
 
 def apply_override(values: dict[str, Any], override: str) -> None:

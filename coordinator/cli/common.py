@@ -56,7 +56,7 @@ EvaluateOutOption = Annotated[
 RehearseOption = Annotated[
     bool,
     typer.Option(
-        "--rehearse", help="Rehearse the job: nothing is charged, and nothing that the parties keep is read or changed."
+        "--rehearse", help="Rehearse the job: nothing is charged, and what the parties keep is not read or changed."
     ),
 ]
 WarnOnlyOption = Annotated[

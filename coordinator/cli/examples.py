@@ -20,7 +20,6 @@ EXAMPLES = {
     ),
     "run": (
         "blindfit run examples/walr/job.toml",
-        "blindfit run examples/walr/job.toml --set privacy.epsilon=0.5 --out runs/mine",
         "blindfit run examples/taylor/job.toml --rehearse --network '40ms 100mbit'",
     ),
     "submit": ("blindfit submit job.toml --out runs/churn",),

@@ -40,9 +40,7 @@ class Commands(TyperGroup):
 app = App(
     name="blindfit",
     cls=Commands,
-    help="Fit one model to the data of several organisations, without pooling the data.",
-    epilog="For tables of your own, start with: blindfit init. The help of each command has examples: "
-    "blindfit run --help.",
+    help="Fit one model to data of several organisations without pooling the data. Each report states who learns what.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
@@ -51,7 +49,7 @@ app = App(
 @app.callback()
 def _about(
     version: Annotated[
-        bool, typer.Option("--version", metavar="", help="Print the version.", is_eager=True, callback=version_.show)
+        bool, typer.Option("--version", help="Print the version.", is_eager=True, callback=version_.show)
     ] = False,
 ) -> None:
     pass

@@ -25,8 +25,7 @@ def cautions_of(facts: Figures) -> list[str]:
         _warn_of_iteration_budget(facts),
         _warn_of_few_test_rows(facts),
         quality.warn_of_no_gain(
-            facts.evaluation,
-            "Take more rows, fewer features, a larger epsilon, or public bounds that are closer to the features.",
+            facts.evaluation, "Take more rows, fewer features, a larger epsilon or scaled features."
         ),
         warn_of_large_delta(facts.privacy.delta, facts.public_trained),
     )

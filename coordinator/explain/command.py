@@ -31,19 +31,10 @@ def explain(name: str | None) -> Found:
     if not found:
         if renamed := lines_about(name.strip("[]")):
             raise ConfigError("; ".join(renamed))
-        near = _near(name)
+        near = difflib.get_close_matches(name, [option.path for option in all_options()], n=3)
         hint = f"did you mean {', '.join(near)}?" if near else "`blindfit explain` lists the tables"
         raise ConfigError(f"there is no option {name}", hint=hint)
     return Found(found, tuple(line for option in found for line in _in_full(option)))
-
-
-def _near(name: str) -> list[str]:
-    """Return up to four options with a similar path or name, and then those whose name contains this text."""
-    paths = [option.path for option in all_options()]
-    names = [path.rpartition(".")[2] for path in paths]
-    asked = name.lower()
-    similar = difflib.get_close_matches(asked, names if "." not in asked else paths, n=3)
-    return list(dict.fromkeys([*similar, *(name for name in names if asked in name)]))[:4]
 
 
 def matching(name: str) -> list[Option]:

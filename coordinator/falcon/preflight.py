@@ -204,7 +204,7 @@ def _weights(job: FalconJob, parameters: FalconParameters, active: PartyHere, ad
         yield Finding("note", "select", _describe_selection(parameters, parameters.selection, bits))
     rows = parameters.train_rows + parameters.validation_rows + parameters.test_rows
     helps = "use fewer columns" if job.falcon.model == "linear" else 'set falcon.weights = "shared"'
-    yield from label_account(active, bits, rows, helps, adds)
+    yield from label_account(active, bits, rows, helps, adds=adds)
 
 
 def _stay_shared(share: float) -> str:

@@ -110,11 +110,7 @@ def id_column(tables: Mapping[Place, Reader], given: str | None, label: str) -> 
         return common.pop()
     whose = "their common columns are" if len(tables) > 1 else "the columns are"
     said = f"{whose} {', '.join(sorted(common))}" if common else "they have no column in common"
-    raise Unclear(
-        "row_id",
-        f"which column names a row? {said}",
-        hint="give a column with a different value in each row: --id COLUMN. If there is none, number the rows in a new column",
-    )
+    raise Unclear("row_id", f"which column names a row? {said}", hint="name it: --id COLUMN")
 
 
 def owner_of(label: str, tables: Mapping[Place, Reader]) -> Place:

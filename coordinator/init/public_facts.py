@@ -14,8 +14,7 @@ from blindfit.coordinator.init.asked import Unclear
 from blindfit.coordinator.init.files import PUBLIC
 from blindfit.coordinator.init.guess import Guessed
 from blindfit.parties.data.columns import to_levels
-from blindfit.coordinator.terminal.wording import join_names
-from blindfit.parties.data.origin import NAMES_SHOWN, Reader
+from blindfit.parties.data.origin import Reader
 from blindfit.parties.tables import toml_of
 from blindfit.parties.training.feature_bounds import ALL_OTHERS, read_bounds
 
@@ -92,13 +91,13 @@ def agree(
             hint=f"these are {', '.join(name for name in used if name not in kept.categories)}",
         )
     unbounded = [name for name in used if name not in given and name not in kept.categories]
-    dates = set(unbounded) & set(private.dates)
     if unbounded and ALL_OTHERS not in given and (given or public is None):
         raise Unclear(
             "bounds",
-            "which public bounds do the columns have, NAME:LOW:HIGH? There are none of "
-            f"{join_names(unbounded, most=NAMES_SHOWN)}{DATES_AS_DAYS if dates else ''}. Bounds scale the columns "
-            "before noise is added. `blindfit init` never takes bounds from rows, because the model would reveal them",
+            f"which bounds do the columns have, NAME:LOW:HIGH, as far as the public knows? {unbounded[0]} has none"
+            f"{DATES_AS_DAYS if unbounded[0] in private.dates else ''}. "
+            "Noise is added to columns that are scaled by bounds; `blindfit init` never takes bounds from rows, "
+            "because the model reveals them",
             hint=f"give bounds, such as --bounds {quote(unbounded[0] + _example(private, unbounded[0]))}, or bounds of "
             "all other columns, such as --bounds '*:-1:1'; or name a table of public rows: --public TABLE",
         )

@@ -29,7 +29,7 @@ def command(*words: object) -> str:
 
 def describe_tables(row_id: str, seats: Sequence[Seat]) -> Iterator[RenderableType]:
     yield from lines_with_labels([(seat.name, _in_words(seat)) for seat in seats], least=16)
-    yield f"rows are matched by their column {row_id}"
+    yield f"rows are named by {row_id}"
     for seat in seats:
         tables = [table for table in (seat.table, seat.public) if table is not None]
         for table in tables:
@@ -77,7 +77,7 @@ def next_steps(plan: Plan, seats: Sequence[Seat], out: Path) -> Iterator[str]:
     yield from (f"  {command('check', job)}", f"  {command('run', job, '--out', run)}")
     if plan.also:
         yield f"  {command(plan.also, out / f'{plan.also}.toml', '--model', run, '--out', out / plan.also)}"
-    yield from ("", f"to run this between organisations, make certificates first{_where(seats)}:")
+    yield from ("", f"between organisations, make certificates first{_where(seats)}:")
     yield f"  {command('certs', 'authority', certificates)}"
     for seat in seats:
         host = ("--host", seat.host.in_certificate) if seat.host else ()
@@ -85,7 +85,7 @@ def next_steps(plan: Plan, seats: Sequence[Seat], out: Path) -> Iterator[str]:
     yield f"  {command('certs', 'issue', certificates, COORDINATOR, '--role', COORDINATOR)}"
     for seat in seats:
         belongings = join_names(list(_belongings(seat, out)))
-        yield f"{belongings} go to the machine of {seat.name}, in the same folders. Start the party there:"
+        yield f"{belongings} go to {seat.name}, in the same places; there, start the party:"
         yield f"  {command('party', out / f'{seat.name}.toml')}"
     submitted = [job, *([out / f"{plan.also}.toml"] if plan.also else []), certificates / COORDINATOR]
     yield f"{join_names([quote(str(path)) for path in submitted])} go to the operator who submits the job:"
@@ -103,7 +103,7 @@ def _belongings(seat: Seat, out: Path) -> Iterator[str]:
 def _where(seats: Sequence[Seat]) -> str:
     if not any(seat.host and seat.host.is_here for seat in seats):
         return ""
-    return " (the files name localhost for each party; `--host NAME=HOST:PORT` writes another host)"
+    return "; the files have localhost for each party without `--host NAME=HOST:PORT`"
 
 
 def _in_words(seat: Seat) -> str:
@@ -116,7 +116,7 @@ def _in_words(seat: Seat) -> str:
         said += [f"{', '.join(table.categories)} as levels"] if table.categories else []
         said += [f"{', '.join(table.dates)} as days"] if table.dates else []
         said += ["missing values as the mean, and a column that marks them"] if table.lacks_values else []
-    said += [f"label {table.label}" + (f" = {table.positive}" if table.positive else "")] if table.label else []
+    said += [f"learns {table.label}" + (f" = {table.positive}" if table.positive else "")] if table.label else []
     said += [f"labels in {seat.label_range[0]:g} to {seat.label_range[1]:g}"] if seat.label_range else []
     said += [f"public rows: {seat.public.place}"] if seat.public else []
     if table.left_out and seat.role != "measurement":

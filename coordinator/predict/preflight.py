@@ -20,7 +20,7 @@ def leaks(job: Job[Any]) -> Iterator[Finding]:
     active = next(name for name, party in job.parties.items() if party.role == "active")
     yield Finding("note", "who learns what", f"{active} learns the scores of the rows that all data parties have")
     least = job.parameters.align.min_common
-    text = f"a party may invent ids to test who is in the others' data: once {least} ids match, it learns which ids"
+    text = f"a party that invents ids to test who is in the others' data: once {least} of them are, it learns which"
     yield Finding("note", "out of the model", text)
 
 

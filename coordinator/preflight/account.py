@@ -13,8 +13,8 @@ def label_account(
     bits: float,
     rows: int,
     helps: str,
+    holds_against: str = "",
     adds: float | None = None,
-    caveat: str = "",
 ) -> Iterator[Finding]:
     """Yield how much a training reveals about labels, what was revealed before, and what that means for a person.
 
@@ -22,20 +22,20 @@ def label_account(
         bits: upper bound of what this training reveals.
         rows: number of people of a dataset that has not been published.
         helps: change of the job that helps if the training does not fit.
+        holds_against: parties against whom the bits hold, in sentences; empty means any party.
         adds: bits that it adds to the account; None if the active party refuses the training.
-        caveat: sentence about the parties against whom the bits hold; empty means any party.
     """
     if active.dataset.public:
         yield Finding("note", "account", f"the labels of {active.dataset_name} are declared public, and do not count")
         return
     before, limit = active.label_bits(rows)
     told = (
-        f"at most {bits:,.0f} bits about the labels of {active.dataset_name} are revealed. If half of the labels "
-        f"are 1, a party that chooses its columns to do so reads up to {bits:,.0f} labels in full. It reads more if labels "
-        "are rare. "
+        f"at most {bits:,.0f} bits about the labels of {active.dataset_name} are revealed. At a base rate of one half, "
+        f"a party that chooses its columns for it reads up to {bits:,.0f} labels in full, and more if labels are rare. "
         "No single person is promised anything; privacy.epsilon would bound it for each person"
     )
-    yield Finding("note", "account", told + (f". {caveat}" if caveat else ""))
+    told += f". {holds_against.removesuffix('.')}" if holds_against else ""
+    yield Finding("note", "account", told)
     adds_all = adds is None or adds >= bits
     if not adds_all:
         rest = f"adds only its end, {adds:,.1f} bits" if adds else "adds nothing"

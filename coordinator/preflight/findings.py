@@ -89,13 +89,11 @@ _MARKS = {
     "warning": "[yellow]warning[/]",
     "refuses": "[bold red]refuses[/]",
 }
-_LATER = {"warning": 1, "refuses": 2}
 
 
 def table_of(findings: Iterable[Finding]) -> Table:
-    """Return the findings as a table. Warnings, and then refusals, stand at the end, where a person looks first."""
     table = Table.grid(padding=(0, 2))
-    for finding in sorted(findings, key=lambda finding: _LATER.get(finding.level, 0)):
+    for finding in findings:
         about, text = escape(printable(finding.about)), escape(printable(finding.text))  # texts of a file or a peer
         table.add_row(_MARKS[finding.level], f"[bold]{about}[/]", text)
     return table
@@ -105,8 +103,6 @@ def verdict_of(findings: Sequence[Finding]) -> str:
     """Return the last line of a pre-flight: whether a run would be refused, and the number of warnings."""
     refusals, warnings = (sum(finding.level == level for finding in findings) for level in ("refuses", "warning"))
     refused = (
-        f"{quantity(refusals, 'line')} above would refuse this job"
-        if refusals
-        else "no line above would refuse this job"
+        f"{quantity(refusals, 'line')} above would refuse this job" if refusals else "nothing here refuses this job"
     )
     return refused + (f"; {quantity(warnings, 'warning')}" if warnings else "")

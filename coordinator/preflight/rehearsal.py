@@ -52,11 +52,7 @@ def rehearse(job: Job[Any], name: str, scratch: Path, here: list[PartyHere]) -> 
     check_member(job, name)
     unpublished = list(find_unpublished(settings, path.parent, datasets_of(job, name)))
     for dataset, _ in unpublished if job.stage is None else ():
-        yield Finding(
-            "note",
-            name,
-            f"{dataset} is not published: `blindfit run` and the party's next start publish it, and choose its held-out rows",
-        )
+        yield Finding("note", name, f"{dataset} is not published: `blindfit run` and the party's next start publish it")
     receipts = _receipts_of(job, settings, path.parent)
     if unpublished or receipts:  # a ledger that is behind a receipt records it
         _check_kept(settings, path.parent)

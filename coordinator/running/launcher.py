@@ -15,7 +15,6 @@ from typing import Any
 
 from blindfit.algorithms.errors import (
     BlindfitError,
-    BlindfitError,
     ConfigError,
     PeerAborted,
     PeerUnreachable,
@@ -137,9 +136,7 @@ def launch(
         if rehearsal is not None:
             check_apart({name: party_settings(job, name) for name in job.parties}, out)
             job = rehearsal.set_up(job, rehearsal.stage_in(out))
-        for name in job.parties:
-            with _naming(name):
-                publish_first(job, {name: party_settings(job, name)}, say)
+        publish_first(job, {name: party_settings(job, name) for name in job.parties}, say)
         certificates = temporary / "authority"
         roles = {name: member.role for name, member in job.parties.items()}
         _make_certificates(certificates, {**roles, coordinator: "coordinator"})
@@ -158,17 +155,6 @@ def launch(
         yield Launched(
             addresses, identity_of(certificates, coordinator), processes, out, job=job, start=start, nursery=nursery
         )
-
-
-@contextlib.contextmanager
-def _naming(party: str) -> Iterator[None]:
-    """Begin the message of an error with the party whose table or file has the fault."""
-    try:
-        yield
-    except BlindfitError as error:
-        if not error.message.startswith(f"{party}: "):
-            error.args = (f"{party}: {error.message}", *error.args[1:])
-        raise
 
 
 def _make_certificates(directory: Path, roles: Mapping[str, str]) -> None:

@@ -102,7 +102,7 @@ def _try_seated(
         bits = bits_of(trial.parameters, trial.plan, job.parameters.taylor.jitter)
         end = end_bits(trial.parameters, job.parameters.most_epochs) + grid_bits(job.parameters, trial.plan)
         helps, adds = "set privacy.epsilon", added.get(active.name)
-        yield from label_account(active, bits + end, trial.n_rows, helps, adds, HOLD_AGAINST)
+        yield from label_account(active, bits + end, trial.n_rows, helps, job.parameters.holds_against, adds)
     else:
         yield from large_delta(job.parameters.delta, len(trial.plan.train))
     yield from _cost(job, trial)

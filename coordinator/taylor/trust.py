@@ -165,4 +165,4 @@ def _who_is_there(job: TaylorJob) -> str:
             f"A party that publishes again without a record, or with invented records, to test by whether {least} rows "
             f"match who is in the other party's data: one bit each time, {MOST_MEMBERSHIP} in all."
         )
-    return f"A party may invent ids to test who is in the others' data. Once {least} ids match, it learns which ids."
+    return f"A party that invents ids to test who is in the others' data: once {least} of them are, it learns which."

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -103,22 +103,11 @@ class App(typer.Typer):
         register = super().command(*arguments, **options)
 
         def decorate(function: F) -> F:
-            signature = _without_types_of_flags(inspect.signature(function, eval_str=True))
-            function.__signature__ = signature  # type: ignore[attr-defined]
+            signature = inspect.signature(function, eval_str=True)
             register(_with_json(function, signature) if signature.return_annotation is Found else function)
             return function
 
         return decorate
-
-
-def _without_types_of_flags(signature: inspect.Signature) -> inspect.Signature:
-    """Return the signature without types of flags: `--quiet <bool>` would look in the help as if it took a value."""
-    for parameter in signature.parameters.values():
-        kind, *options = get_args(parameter.annotation) or (None,)
-        if kind is bool:
-            for option in options:
-                option.metavar = ""
-    return signature
 
 
 def _with_json(function: Callable[..., Any], signature: inspect.Signature) -> Callable[..., None]:
@@ -132,7 +121,7 @@ def _with_json(function: Callable[..., Any], signature: inspect.Signature) -> Ca
         if found.status is not ExitCode.DONE:
             raise typer.Exit(found.status)
 
-    json_option = Annotated[bool, typer.Option("--json", metavar="", help="Print one JSON document instead.")]
+    json_option = Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")]
     parameters = {name: p.replace(kind=p.KEYWORD_ONLY) for name, p in signature.parameters.items()}
     for name, kind in ((CONTEXT, typer.Context), ("as_json", json_option)):
         default = False if name == "as_json" else inspect.Parameter.empty

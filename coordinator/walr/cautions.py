@@ -26,10 +26,7 @@ def _warn_of_infeasible(facts: Figures) -> str:
     if fit.feasible is not False:
         return ""
     reason = f": {fit.feasibility}" if fit.feasibility else ""  # only the active party knows it
-    treated = {
-        "clip": "the mean was clipped before the fit",
-        "project": "the mean was moved to the nearest one that labels could give",
-    }
+    treated = {"clip": "it was clipped before the fit", "project": "it was projected before the fit"}
     return (
         f"No labels could give the released noisy mean{reason}. The noise is large for these rows; "
         f"{treated.get(fit.mu, 'only the regulariser keeps the weights finite')} (l2 = {figure(fit.l2)}). "

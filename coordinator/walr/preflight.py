@@ -147,9 +147,8 @@ def _check_features(
         text = f"{quantity(twice, 'row')} have the id of another row: the next publication names the first two"
         yield Finding("refuses", party.name, text)
     n, k = prepared.train.weights.shape
-    columns = quantity(k, "column") + (" with the constant" if job.parameters.walr.intercept else "")
     grid, bound = prepared.grid, prepared.grid.real_bound
-    yield Finding("ok", party.name, f"{n:,} rows to train on, {len(prepared.test_ids):,} held out, {columns}")
+    yield Finding("ok", party.name, f"{n:,} rows to train on, {len(prepared.test_ids):,} held out, {k} columns")
     yield from list_derived(party, party.source())
     for server in servers:
         yield from check_least_rows(server, n)

@@ -18,8 +18,7 @@ def summary(report: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield fitted_rows.summary(rows)
     yield "features", count(rows.features)
     yield label_privacy.summary(privacy)
-    of_mean, of_sum = figure(privacy.noise_std_of_mean), figure(privacy.noise_std_of_sum)
-    yield "noise", f"standard deviation {of_mean} in each mean, {of_sum} in each sum"
+    yield "noise", f"{figure(privacy.noise_std_of_mean)} in each mean, {figure(privacy.noise_std_of_sum)} in each sum"
     yield "fit", f"{fit.solver}, {quantity(fit.iterations, 'iteration')}, {ended}, l2 {figure(fit.l2)}"
     yield label_privacy.budget_summary(privacy)
     yield "time", duration(page.total_seconds(report, facts.timing))

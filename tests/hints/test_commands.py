@@ -371,8 +371,7 @@ def test_a_label_of_an_aggregate_that_is_a_number(tables: Path) -> None:
 
 def test_which_column_names_a_row(tables: Path) -> None:
     add(tables, "shop", age=[1.0] * 120)
-    hint = "name it: --id COLUMN; if no column has a different value in each row, number the rows in a new one"
-    refused_command(hint, init(tables, "--label", "churned", "--positive", "go"))
+    refused_command("name it: --id COLUMN", init(tables, "--label", "churned", "--positive", "go"))
     assert init(tables, "--label", "churned", "--positive", "go", "--id", "client").returncode == 0
 
 

@@ -56,9 +56,9 @@ def test_two_messy_tables_become_a_joint_calibrated_model(tables: Path) -> None:
     made = init(tables, "--system", "taylor", "My Bank.csv", "shop.parquet", "--label", "churned")
     assert made.returncode == 0, made.stderr
     assert "my-bank         active: My Bank.csv, 700 rows, 3 features; region as levels; since as days" in made.stdout
-    assert "label churned = yes" in made.stdout
+    assert "learns churned = yes" in made.stdout
     assert "shop            passive: shop.parquet, 700 rows, 5 features; leaves out note" in made.stdout
-    assert "rows are matched by their column client" in made.stdout
+    assert "rows are named by client" in made.stdout
     assert {path.name for path in (tables / "joint").iterdir()} == {
         "job.toml", "predict.toml", "my-bank.toml", "shop.toml", "notary.toml",
     }  # fmt: skip

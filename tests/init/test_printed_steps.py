@@ -37,7 +37,7 @@ def made(folder: Path, system: str) -> list[str]:
 
 def commands(lines: list[str], *, between: bool) -> list[list[str]]:
     """Return the printed commands without their first word: those for one machine, or between organisations."""
-    at = next(number for number, line in enumerate(lines) if line.startswith("to run this between organisations"))
+    at = next(number for number, line in enumerate(lines) if line.startswith("between organisations"))
     chosen = lines[at:] if between else lines[:at]
     return [shlex.split(line)[1:] for line in chosen if line.startswith("  blindfit ")]
 

@@ -64,7 +64,7 @@ def test_a_table_of_sqlite(folder: Path) -> None:
     assert made.returncode == 0, made.stderr
     assert "people" in made.stdout
     assert "region as levels; since as days; leaves out note" in made.stdout
-    assert "joint/people.toml, joint/certificates/people and 'my shop.db' go to the machine of people" in made.stdout
+    assert "joint/people.toml, joint/certificates/people and 'my shop.db' go to people" in made.stdout
     written = (folder / "joint/people.toml").read_text()
     assert 'url = "sqlite:///../my shop.db?table=people"' in written
     trained(folder)

@@ -9,9 +9,7 @@ from tests.processes.reading import error_line
 from tests.world import World
 
 MADE = "meter: labels is published as snapshot 1, 1,500 rows"
-TO_BE_MADE = (
-    "labels is not published: `blindfit run` and the party's next start publish it, and choose its held-out rows"
-)
+TO_BE_MADE = "labels is not published: `blindfit run` and the party's next start publish it"
 NOT_PUBLISHED = "labels is not published: the party's operator runs `blindfit snapshot PARTY.TOML labels`"
 WAITS = "labels waits for `blindfit snapshot`: the party also has the population visitors"
 TWO_POPULATIONS = """

@@ -344,7 +344,7 @@ TYPED: dict[str, dict[str, Typed]] = {
         ),
     },
     "docs/tutorials/your_own_tables.md": {
-        "blindfit check joint/job.toml": Typed(says=("569 rows in common", "no line above would refuse this job")),
+        "blindfit check joint/job.toml": Typed(says=("569 rows in common", "nothing here refuses this job")),
         "blindfit run joint/job.toml --out joint/run": Typed(
             add="--set taylor.epochs=1", why=ONE_EPOCH, writes=("joint/run/hospital/model.json",)
         ),
@@ -531,7 +531,7 @@ TYPED: dict[str, dict[str, Typed]] = {
         ),
     },
     "docs/guides/rehearse.md": {
-        "blindfit check examples/walr/job.toml --rehearse": Typed(says=("no line above would refuse this job",)),
+        "blindfit check examples/walr/job.toml --rehearse": Typed(says=("nothing here refuses this job",)),
         "blindfit run examples/walr/job.toml --rehearse --out runs/study": Typed(
             says=("rehearsal: nothing was charged",), writes=("runs/study/report.html",)
         ),

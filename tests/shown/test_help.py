@@ -48,13 +48,6 @@ def test_help_ends_with_the_examples(name: str) -> None:
     assert " ".join(shown.output.split()).endswith(last)
 
 
-@each_case("name", list(NAMED), ids=str)
-def test_a_flag_has_no_type_as_if_it_took_a_value(name: str) -> None:
-    shown = CliRunner().invoke(app, [*name.split(), "--help"], terminal_width=200).output
-    typed = [line.split()[1] for line in shown.splitlines() if "<bool>" in line]
-    assert set(typed) <= {"--help"}  # click's own
-
-
 @each_case("name, example", TYPED, ids=str)
 def test_the_words_of_an_example_are_accepted(name: str, example: str) -> None:
     program, *words = shlex.split(example)

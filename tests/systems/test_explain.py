@@ -146,22 +146,6 @@ def test_one_that_is_not_there_is_told_with_what_is_near() -> None:
     assert "taylor.epochs" in caught.value.hint
 
 
-@each_case(
-    "asked, near",
-    [
-        ("norm", "norm_bound"),
-        ("epoch", "epochs"),
-        ("L2", "l2"),
-        ("epsilonn", "epsilon, "),
-        ("walr.norm", "walr.norm_bound"),
-    ],
-)
-def test_a_part_of_a_name_is_answered_with_the_names_that_have_it(asked: str, near: str) -> None:
-    with pytest.raises(ConfigError, match="there is no option") as caught:
-        explain.explain(asked)
-    assert near in caught.value.hint
-
-
 # --- ranges ------------------------------------------------------------------------------------------------
 
 BOUNDED = [option for option in all_options() if option.limits]

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 import blindfit
+from tests.hints.following import refused
 from tests.ports import held_address
 from tests.world import World
 from tests.world.measured import N_ROWS, project
@@ -107,3 +108,11 @@ def test_a_dataset_that_is_not_there(client: blindfit.MeasurementClient) -> None
 def test_no_file_of_an_identity(tmp_path: Path) -> None:
     with pytest.raises(blindfit.ConfigError, match=r"certificate\.pem"):
         blindfit.load_identity(tmp_path / "certificate.pem", tmp_path / "key.pem", tmp_path / "authority.pem")
+
+
+def test_the_hints_about_ids_are_followed(client: blindfit.MeasurementClient) -> None:
+    with refused("pass at least as many rows as the server's min_rows"):
+        wait_for(client.aggregate("labels", [], FEATURES[:0], **ASKED))
+    with refused("read the ids again as UTF-8"):
+        wait_for(client.aggregate("labels", ["\ud800", *IDS[1:]], FEATURES, **ASKED))
+    assert wait_for(client.aggregate("labels", IDS, FEATURES, **ASKED)).kept.all()

@@ -2,8 +2,8 @@
 
 A party keeps digests of what it was asked, what it charged, what it counted and how a dataset was described. A later
 version of Blindfit compares them with digests of its own, so one question must have one digest for ever. Each kind of
-digest has a `DigestFormat`: it keeps the names and the values of the digest's first version, whatever they are called
-in the code today.
+digest has a `DigestFormat`: it keeps the names and the values of the digest's first version, even if the code has
+renamed them since.
 
 Give a changed field an entry in the format of every digest that covers the field:
 

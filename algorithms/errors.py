@@ -15,19 +15,39 @@ NO_MEMORY = "there is not enough memory"
 
 
 class BlindfitWarning(UserWarning):
-    """The root of all warnings: what may be wrong with a fit or with scores, and what to do."""
+    """The root of all warnings. The message states what may be wrong with a fit, a score or a job, and the next step.
+
+    Example:
+        >>> with warnings.catch_warnings():
+        ...     warnings.simplefilter("error", blindfit.BlindfitWarning)  # every warning stops the program
+        ...     blindfit.WALRClassifier(epsilon=0.01).fit(X, y)
+        Traceback (most recent call last):
+        blindfit.algorithms.estimators.cautions.NoisyModelWarning: at epsilon 0.01 ...
+    """
 
 
 class BlindfitError(Exception):
-    """The root of all errors: a message that says what was wrong, and a hint that says what to do, if there is one.
+    """The root of all errors: a message states the fault, and a hint, if the error has one, states what to do next.
 
     `str(error)` has both, in one line: "message (hint)". A place that shows the hint by itself, or that sends an error
     to another party, takes `message`.
 
     Attributes:
-        told: to whom. "public": it follows from the job and from public facts, so every party and the coordinator may
-            know it. "own": it may hang on what a party holds, so the party's own operator has it in full, and others
-            that the party cannot take part. "charged": it is of a release that a budget has paid for.
+        told: readers of the error. A "public" error follows from the job and from public facts, so every party and the
+            coordinator may read it. An "own" error may depend on a party's data, so only the party's own operator reads
+            it; the others learn that the party cannot take part. A "charged" error is about a release that a budget has
+            paid for.
+        message: str, the fault.
+        hint: str, the next step; empty if the message names it.
+
+    Example:
+        >>> try:
+        ...     blindfit.run("job.toml", privacy={"epsilon": 3.0}, progress=False)
+        ... except blindfit.BlindfitError as error:
+        ...     print(error.message)
+        ...     print(error.hint)
+        meter refuses the job: privacy.epsilon: 3 is more than its max_epsilon = 2
+        lower privacy.epsilon, or have meter's operator raise policy.max_epsilon
     """
 
     told: ClassVar[Told] = "own"
@@ -38,13 +58,14 @@ class BlindfitError(Exception):
 
     @property
     def message(self) -> str:
+        """The fault, without the hint."""
         return str(self.args[0])
 
     def __str__(self) -> str:
         return f"{self.message} ({self.hint})" if self.hint else self.message
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """An error comes whole from a worker process, though its class takes other arguments than its message."""
+        """Return what restores the error after a worker process; its class takes other arguments than its message."""
         return _restore, (type(self), self.args), self.__dict__
 
 
@@ -53,20 +74,38 @@ def _restore(kind: type[BlindfitError], args: tuple[Any, ...]) -> BlindfitError:
 
 
 def forget_frames(error: BaseException) -> None:
-    """Keeps what an error says, and not the variables of every function that it passed through, nor of its causes."""
+    """Keep an error's text; forget its causes and the variables of every function that it passed through."""
     error.__traceback__ = error.__context__ = error.__cause__ = None
 
 
 class ConfigError(BlindfitError):
-    """A job, party or option is wrong: the message names the file and the field."""
+    """A job, a party's file or an option is wrong. The message names the file and the field: correct it there.
+
+    Example:
+        >>> blindfit.Job("job.toml", privacy={"epsilon": -1})
+        Traceback (most recent call last):
+        blindfit.algorithms.errors.ConfigError: job.toml: privacy.epsilon: must be above 0, not -1
+    """
 
 
 class DataError(BlindfitError):
-    """Data are wrong: the message names the source, the row and the column."""
+    """Data are wrong. The message names the source, and the row and the column if it knows them: correct the data.
+
+    Example:
+        >>> blindfit.load_model("missing.json")
+        Traceback (most recent call last):
+        blindfit.algorithms.errors.DataError: missing.json cannot be read: ...
+    """
 
 
 class RangeError(BlindfitError):
-    """A number lies outside the range in which the result would be right."""
+    """A number lies outside the range in which the result would be right. The message names the number and its range.
+
+    Example:
+        >>> blindfit.WALRClassifier(norm_bound=1e300).fit(X, y)
+        Traceback (most recent call last):
+        blindfit.algorithms.errors.RangeError: norm_bound = 1e+300 ...
+    """
 
 
 class CannotTakePart(BlindfitError):
@@ -92,7 +131,19 @@ class ComputeFailed(BlindfitError):
 
 
 class ProtocolError(BlindfitError):
-    """A protocol cannot go on; the session ends and nothing of it is kept."""
+    """A protocol cannot go on. The session ends and no result of it is kept; correct the cause and run the job again.
+
+    Attributes:
+        session: str, name of the session; empty if the error has none.
+        step: str, step of the protocol at which it ended; empty if the error has none.
+
+    Example:
+        >>> try:
+        ...     raise blindfit.ProtocolError("the parties disagree", session="fit-1", step="align")
+        ... except blindfit.ProtocolError as error:
+        ...     error.session, error.step
+        ('fit-1', 'align')
+    """
 
     told = "public"
 
@@ -118,7 +169,18 @@ class PeerError(ProtocolError):
 
 
 class MalformedMessage(PeerError):
-    """A message is not what its type says: wrong shape, length, range or encoding."""
+    """A peer's message has a wrong shape, length, range or encoding. Compare the versions of both parties' Blindfit.
+
+    Attributes:
+        culprit: str, name of the party that sent the message.
+        field: str, name of the wrong field.
+        reason: str, the mistake in it.
+
+    Example:
+        >>> raise blindfit.MalformedMessage(culprit="meter", field="sums", reason="has 3 numbers, not 4")
+        Traceback (most recent call last):
+        blindfit.algorithms.errors.MalformedMessage: meter sent a malformed message: sums: has 3 numbers, not 4
+    """
 
     def __init__(self, *, culprit: str, field: str, reason: str, session: str = "", step: str = "") -> None:
         super().__init__(
@@ -155,11 +217,12 @@ class HandshakeMismatch(PeerError):
 
 
 class PeerAborted(PeerError):
-    """A peer ended the session and said why with a code."""
+    """A peer ended the session and gave the reason as a code."""
 
     def __init__(self, *, culprit: str, code: str, session: str = "", step: str = "", lost: str = "") -> None:
-        """Args:
-        lost: the party of the session that the culprit blames for that; empty: none.
+        """
+        Args:
+            lost: the party of the session that the culprit blames for the end; empty: it blames nobody.
         """
         super().__init__(
             f"{culprit} ended the session: {code}"
@@ -175,40 +238,40 @@ class PeerAborted(PeerError):
 
 
 class MacCheckFailed(ProtocolError):
-    """What was opened does not fit its MACs: a party, or the dealer, did not send what it should. Nothing that was
-    computed is kept, and no MAC key is used again.
+    """The opened values do not fit their MACs: a party, or the dealer, did not send what it should. The results are
+    dropped, and no MAC key is used again.
     """
 
     def __init__(self, *, session: str = "") -> None:
         super().__init__(
-            "what the parties opened does not fit its MACs: one of them, or the key node, sent something else than the "
-            "protocol says; nothing was revealed and nothing is kept",
+            "the opened values do not fit their MACs: a data party or the key node departed from the protocol; "
+            "nothing was revealed and nothing is kept",
             session=session,
             step="MAC check",
-            hint="the check cannot tell who: compare what runs at each party before you try again",
+            hint="the check cannot identify the party: compare what runs at each party before you try again",
         )
 
 
 class SharesDoNotFit(ProtocolError):
-    """What the parties kept of a model in shares does not belong together."""
+    """The shares of a model that the parties kept do not belong together."""
 
     def __init__(self, *, session: str = "") -> None:
         super().__init__(
-            "the data parties' shares of the model do not fit together: one of them has put in others than those that "
-            "it kept of the training; nothing was revealed",
+            "the data parties' shares of the model do not fit together: one of them used other shares than it kept "
+            "after the training; nothing was revealed",
             session=session,
             step="kept shares",
-            hint="the check cannot tell who: has a party restored a backup? The model is as good as before",
+            hint="the check cannot identify the party: has a party restored a backup? The model is as good as before",
         )
 
 
 class ScoresOutOfRange(ProtocolError):
-    """Scores or weights in shares left the range in which what is computed of them is right."""
+    """Scores or weights in shares left the range in which results are right."""
 
     def __init__(self, *, epoch: int, session: str = "", point: int = 0, fold: int = 0) -> None:
         """
         Args:
-            point, fold: of a selection, counted from 1; 0 in the final training.
+            point, fold: grid point and fold of a selection, counted from 1; 0 in the final training.
         """
         inside = f" of grid point {point}, fold {fold}" if point else ""
         lower = "remove this point from select.grid, " if point else ""
@@ -226,13 +289,37 @@ class ScoresOutOfRange(ProtocolError):
 
 
 class PrivacyError(BlindfitError):
-    """A release was refused so that a promise is kept, by budgets and by what was asked; nothing was released."""
+    """A release was refused to keep a privacy promise, because of a budget, a policy or the request.
+
+    Nothing was released. The message names the limit, and the hint names the next step.
+
+    Example:
+        >>> try:
+        ...     blindfit.run("job.toml", privacy={"epsilon": 3.0}, progress=False)
+        ... except blindfit.PrivacyError as error:
+        ...     type(error).__name__
+        'PolicyRefused'
+    """
 
     told = "public"
 
 
 class BudgetExhausted(PrivacyError):
-    """The release would pass the population's budget."""
+    """The release would pass the population's budget. Lower its epsilon, or have the budget raised.
+
+    Attributes:
+        population: str, name of the people who share the budget, or of a `PrivacyBudget`.
+        spent: float, epsilon of all earlier releases together.
+        budget: float, epsilon that may be spent.
+        requested: float, epsilon of the release that was refused.
+
+    Example:
+        >>> with blindfit.PrivacyBudget(epsilon=1.0):
+        ...     first = blindfit.WALRClassifier(epsilon=0.9).fit(X, y)
+        ...     second = blindfit.WALRClassifier(epsilon=0.9, release="second").fit(X, y)
+        Traceback (most recent call last):
+        blindfit.algorithms.errors.BudgetExhausted: the budget of this notebook would be passed: ...
+    """
 
     def __init__(
         self,
@@ -260,7 +347,21 @@ class RequestConflict(PrivacyError):
 
 
 class LedgerBehind(PrivacyError):
-    """Somebody holds a receipt that this ledger does not have: it was restored from a backup, or replaced."""
+    """A signed receipt proves an entry that this ledger lacks: the ledger was restored from a backup, or replaced.
+
+    Nothing was released. The operator of the ledger acknowledges the loss with `blindfit ledger`; the lost releases are
+    then charged again.
+
+    Attributes:
+        population: str, name of the people whose ledger it is.
+        ledger_position: int, number of entries that the ledger has.
+        receipt_position: int, number of the entry that the receipt proves.
+
+    Example:
+        >>> raise blindfit.LedgerBehind(population="people", ledger_position=3, receipt_position=5)
+        Traceback (most recent call last):
+        blindfit.algorithms.errors.LedgerBehind: a signed receipt proves entry 5 of the ledger of people, ...
+    """
 
     def __init__(self, *, population: str, ledger_position: int, receipt_position: int) -> None:
         super().__init__(
@@ -278,7 +379,7 @@ class LedgerUnavailable(PrivacyError):
 
 
 class TooFewRows(PrivacyError):
-    """Fewer rows than the party's policy asks for."""
+    """A request has fewer rows than the party's policy asks for."""
 
     def __init__(self, *, rows: int, least: int) -> None:
         super().__init__(f"{rows} rows are fewer than the least that this party's policy asks for, {least}")
@@ -286,7 +387,7 @@ class TooFewRows(PrivacyError):
 
 
 class CannotAnswer(PrivacyError):
-    """The reason depends on what the party keeps private: its operator's log has it, nobody else does."""
+    """The reason depends on the party's private data, so only its operator's log has it."""
 
     def __init__(self, *, party: str) -> None:
         super().__init__(
@@ -297,7 +398,7 @@ class CannotAnswer(PrivacyError):
         self.party = party
 
 
-#: What to do about a refusal, by the field that it concerns. Where a field is not here, the reason says it.
+#: Field that a refusal concerns -> what to do. For a field that is not here, the reason states it.
 WHAT_TO_DO = {
     # of a policy
     "protocol": "have {party}'s operator add it to policy.systems",
@@ -321,7 +422,20 @@ WHAT_TO_DO = {
 
 
 class PolicyRefused(PrivacyError):
-    """A party does not take part in this job: its policy, or what it is or has, does not go with it."""
+    """A party does not take part in this job, because its policy, role or data do not fit it.
+
+    Change the job, or have the party's operator change the file of the party; the hint names the option.
+
+    Attributes:
+        party: str, name of the party.
+        field: str, option of the job or of the policy that does not fit.
+        reason: str, the party's reason.
+
+    Example:
+        >>> blindfit.run("job.toml", privacy={"epsilon": 3.0}, progress=False)
+        Traceback (most recent call last):
+        blindfit.algorithms.errors.PolicyRefused: meter refuses the job: privacy.epsilon: ...
+    """
 
     def __init__(self, *, party: str, field: str, reason: str) -> None:
         what_to_do = WHAT_TO_DO.get(field, "")
@@ -333,7 +447,21 @@ class PolicyRefused(PrivacyError):
 
 
 class TransportError(BlindfitError):
-    """A peer could not be reached or spoken with."""
+    """A party or server could not be reached, or the connection failed.
+
+    Attributes:
+        peer: str, name of the party or server.
+        step: str, step of the protocol, or method of the service, at which it failed; empty if the error has none.
+
+    Example:
+        >>> identity = blindfit.load_identity("shop/certificate.pem", "shop/key.pem", "shop/authority.pem")
+        >>> client = blindfit.MeasurementClient(identity, "meter", "localhost:1", reconnect_s=0.1)
+        >>> try:
+        ...     wait_for(client.describe("visits"))  # in a notebook: await client.describe("visits")
+        ... except blindfit.TransportError as error:
+        ...     error.peer
+        'meter'
+    """
 
     told = "public"
 
@@ -342,7 +470,7 @@ class TransportError(BlindfitError):
         self.peer, self.step = peer, step
 
 
-WAITED_IN_VAIN = {  # what is known of the party for which all others wait: what is wrong, and what to do
+WAITED_IN_VAIN = {  # what is known of the party that all others wait for -> the fault, and what to do
     "silent": (
         "{peer} does not answer",
         "look at {peer}: its process may be stopped, its machine asleep, or its network down",
@@ -352,19 +480,24 @@ WAITED_IN_VAIN = {  # what is known of the party for which all others wait: what
         "look at {peer}: its process was stopped, its machine slept, or it had too much to do",
     ),
     "working": ("{peer} still works on its step", "a larger timeouts.step_s waits longer"),
-    "waiting": ("{peer} itself waits for another party", "the logs of all parties say who waits for whom"),
+    "waiting": ("{peer} itself waits for another party", "the logs of all parties show which party waits for which"),
 }
 
 
 class PeerTimeout(TransportError):
-    """A peer did not do its step before the deadline.
+    """A party did not do its step before the deadline. Look at that party, or raise `timeouts.step_s` in the job.
 
     Attributes:
-        peer: the party at the end of the chain of waits, as far as the waiting party knows.
-        through: the parties on the way to it: each waits for the next.
-        found: what is known of `peer`, a key of WAITED_IN_VAIN; "": nobody was asked.
-        still_s: how long the process of `peer` stood still.
-        by: the party that waited; empty: the party that has this error.
+        peer: str, name of the last party in the chain of waits, as far as the waiting party knows.
+        timeout_s: float, the deadline in seconds.
+        through: tuple of str, names of the parties between the waiting party and `peer`; each waits for the next.
+        found: str, state of `peer`: "silent", "still", "working" or "waiting"; empty if its state is not known.
+        still_s: float, seconds for which the process of `peer` stood still.
+
+    Example:
+        >>> raise blindfit.PeerTimeout(peer="meter", step="aggregate", timeout_s=120.0)
+        Traceback (most recent call last):
+        blindfit.algorithms.errors.PeerTimeout: waited 120 s for meter at step aggregate
     """
 
     def __init__(
@@ -387,7 +520,19 @@ class PeerTimeout(TransportError):
 
 
 class PeerUnreachable(TransportError):
-    """No connection to a peer."""
+    """No connection to a party or server. Start it, and check its address and the network.
+
+    Attributes:
+        peer: str, name of the party or server.
+        address: str, "host:port".
+
+    Example:
+        >>> identity = blindfit.load_identity("shop/certificate.pem", "shop/key.pem", "shop/authority.pem")
+        >>> client = blindfit.MeasurementClient(identity, "meter", "localhost:1", reconnect_s=0.1)
+        >>> wait_for(client.describe("visits"))  # in a notebook: await client.describe("visits")
+        Traceback (most recent call last):
+        blindfit.algorithms.errors.PeerUnreachable: cannot reach meter at localhost:1 at step Describe: ...
+    """
 
     def __init__(self, *, peer: str, address: str, step: str, reason: str = "") -> None:
         super().__init__(
@@ -416,7 +561,19 @@ class CutOff(TransportError):
 
 
 class PeerUnauthenticated(TransportError):
-    """A certificate is missing, foreign, expired, revoked or another party's."""
+    """A certificate is missing, of another authority, expired, revoked or another party's.
+
+    Renew the certificate, or correct the name, the address or the authority.
+
+    Attributes:
+        peer: str, name of the party or server.
+        reason: str, the fault of the certificate or of the connection.
+
+    Example:
+        >>> raise blindfit.PeerUnauthenticated(peer="meter", reason="its certificate expired on 2026-01-31")
+        Traceback (most recent call last):
+        blindfit.algorithms.errors.PeerUnauthenticated: the connection with meter is not authenticated: ...
+    """
 
     def __init__(self, *, peer: str, reason: str, step: str = "connect") -> None:
         super().__init__(f"the connection with {peer} is not authenticated: {reason}", peer=peer, step=step)
@@ -424,7 +581,7 @@ class PeerUnauthenticated(TransportError):
 
 
 class CallNotAllowed(TransportError):
-    """An authenticated party called something that its name may not call."""
+    """An authenticated party called a method that its name may not call."""
 
     def __init__(self, *, peer: str, method: str) -> None:
         super().__init__(f"{peer} does not allow this party to call {method}", peer=peer, step=method)
@@ -477,7 +634,7 @@ def root_party(error: BlindfitError) -> str:
 
 
 def where(error: BaseException) -> str:
-    """File and line of an exception, innermost last."""
+    """Return the last four places that an exception passed through, as FILE:LINE, innermost last."""
     trace, places = error.__traceback__, []
     while trace is not None:
         places.append(f"{trace.tb_frame.f_code.co_filename.rsplit('/', 1)[-1]}:{trace.tb_lineno}")

@@ -1,6 +1,6 @@
-"""How much memory and how many operations a fit takes at most, which a party estimates before it accepts a job.
+"""The most memory and operations that a fit takes, which a party estimates before it accepts a job.
 
-A party that has accepted a job computes whatever its options ask for, in a thread that nobody can stop.
+A party that has accepted a job computes all that its options ask for, in a thread that nobody can stop.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ class FitCost:
     lower: str
 
     def check(self) -> None:
-        """Raises ConfigError: it is more than a party spends on one job."""
+        """Raise ConfigError if the fit takes more than a party spends on one job."""
         if refused := self.excess():
             raise ConfigError(refused)
 
     def excess(self) -> str:
-        """Say what is more than a party spends on one job, and what lowers it; empty if nothing is."""
+        """Describe an excess over what a party spends on one job, and the options that lower it; empty without one."""
         for found, most, what in (
             (self.n_bytes, MOST_BYTES, f"{self.n_bytes / 2**30:.3g} GiB of memory, not {MOST_BYTES / 2**30:.3g} GiB"),
             (self.operations, MOST_OPERATIONS, f"{self.operations:.2g} operations, not {MOST_OPERATIONS:.2g}"),

@@ -1,7 +1,7 @@
 """Fixed point: reals as integers in units of 2^-frac_bits.
 
-Rows of weights are rounded toward zero, never to nearest: rounding to nearest put half of the rows of norm R past R at
-50 columns, and the sensitivity of a sum of rows is the norm of the longest integer row.
+Rows of weights are rounded toward zero, never to nearest. Rounding to nearest made half of the rows of norm R longer
+than R at 50 columns, and the sensitivity of a sum of rows is the norm of the longest integer row.
 """
 
 from __future__ import annotations
@@ -27,11 +27,16 @@ MAX_BITS = 62  # of a number in int64, so that a sum of two still fits
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class Fixed:
-    """Integers that know their scale: value / 2^frac_bits is the real number.
+    """Integers that know their scale: value / 2^frac_bits is the real number. Operators check and add up scales.
 
     Attributes:
-        values: any shape, int64; or of Python integers (dtype object) where they may pass 62 bits.
-        frac_bits: one public exponent for all of them, never one for each.
+        values: int64 array of any shape; Python integers (dtype object) if a value may need more than 62 bits.
+        frac_bits: fraction bits, one public number for all values.
+
+    Example:
+        >>> half = paillier.Fixed.from_reals([0.5, -0.25], frac_bits=8)
+        >>> half.values.tolist(), (half + half).to_reals().tolist(), (half * half).frac_bits
+        ([128, -64], [1.0, -0.5], 16)
     """
 
     values: npt.NDArray[Any]
@@ -45,12 +50,16 @@ class Fixed:
 
     @classmethod
     def from_reals(cls, reals: npt.ArrayLike, frac_bits: int) -> Fixed:
-        """Rounded to nearest, ties to even: off by at most half of 2^-frac_bits.
+        """Return the numbers, rounded to nearest with ties to even: the error is at most half of 2^-frac_bits.
+
+        Args:
+            reals: finite numbers, any shape.
+            frac_bits: fraction bits.
 
         Raises:
             RangeError: a number is not finite, or needs more than 62 bits.
         """
-        with np.errstate(over="ignore"):  # what is too large for a float is refused as infinite
+        with np.errstate(over="ignore"):  # a number too large for a float is refused as infinite
             scaled = np.rint(np.ldexp(np.asarray(reals, dtype=np.float64), frac_bits))
         if not np.isfinite(scaled).all() or (scaled.size and np.abs(scaled).max() >= 2.0**MAX_BITS):
             raise RangeError(
@@ -61,10 +70,14 @@ class Fixed:
 
     @classmethod
     def from_integers(cls, integers: npt.ArrayLike, frac_bits: int = 0) -> Fixed:
-        """Integers as they are, in units of 2^-frac_bits.
+        """Return the integers as they are, in units of 2^-frac_bits.
+
+        Args:
+            integers: integers of any size, any shape.
+            frac_bits: fraction bits.
 
         Raises:
-            RangeError: they are not integers.
+            RangeError: a number is not an integer.
         """
         values = np.asarray(integers)
         if values.dtype.kind == "f" and not isinstance(integers, np.ndarray):
@@ -78,10 +91,10 @@ class Fixed:
         return cls(np.array([int(value) for value in values.flat], object).reshape(values.shape), frac_bits)
 
     def to_reals(self) -> npt.NDArray[np.float64]:
-        """The nearest float64 of each.
+        """Return the nearest float64 of each value.
 
         Raises:
-            RangeError: one is larger than any float64.
+            RangeError: a value is larger than any float64.
         """
         if self.values.dtype == object:
             try:
@@ -93,11 +106,12 @@ class Fixed:
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """Shape of the values."""
         return self.values.shape
 
     @property
     def bound(self) -> int:
-        """The largest magnitude, in steps of 2^-frac_bits."""
+        """Largest magnitude, in steps of 2^-frac_bits."""
         return max(abs(int(self.values.max())), abs(int(self.values.min()))) if self.values.size else 0
 
     def __len__(self) -> int:
@@ -121,17 +135,17 @@ class Fixed:
 
     def _scale_of(self, other: Fixed) -> int:
         if self.frac_bits != other.frac_bits:
-            raise RangeError(f"numbers of {self.frac_bits} and of {other.frac_bits} fraction bits do not add")
+            raise RangeError(f"numbers of {self.frac_bits} and of {other.frac_bits} fraction bits cannot be added")
         return self.frac_bits
 
 
 def _wide(left: Fixed, bound: int) -> npt.NDArray[Any]:
-    """The left values in a type that holds the result: int64 wraps round without a word."""
+    """Return the left values in a type that holds the result: int64 wraps round without an error."""
     return left.values if bound < 2**MAX_BITS else left.values.astype(object)
 
 
 def clip_integer_rows(rows: npt.NDArray[np.int64], norm_bound: int) -> npt.NDArray[np.int64]:
-    """Rows longer than the bound, scaled to it and cut toward zero, in integers: every machine gets the same.
+    """Scale rows longer than the bound to it and cut toward zero, in integers: every machine gets the same result.
 
     Args:
         rows: (n, k), the square of every norm below 2^62. norm_bound: in steps.
@@ -152,7 +166,7 @@ def clip_integer_rows(rows: npt.NDArray[np.int64], norm_bound: int) -> npt.NDArr
 
 
 def norm_bound_steps(norm_bound: float, frac_bits: int) -> int:
-    """The bound R in grid steps, rounded down so that integer rows within it have norm at most R.
+    """Return the bound R in grid steps, rounded down so that integer rows within it have norm at most R.
 
     Raises:
         RangeError: the bound is not positive, or too large for exact 64-bit arithmetic.
@@ -173,23 +187,23 @@ def norm_bound_steps(norm_bound: float, frac_bits: int) -> int:
 
 
 def integer_type(norm_bound: int) -> type[np.int16 | np.int32]:
-    """The narrowest of which each number of a row within the bound is one: half the memory, and half the wire."""
+    """Return the narrowest type that holds each number of a row within the bound: half the memory and traffic."""
     return np.int16 if norm_bound <= MAX_NARROW_BOUND else np.int32
 
 
 def quantise_rows(rows: RealRows, norm_bound: int, frac_bits: int) -> IntegerRows:
-    """Clips real rows to the bound and rounds them toward zero.
+    """Clip real rows to the bound and round them toward zero.
 
     Args:
-        rows: (n, k) float64, finite, however large.
+        rows: (n, k) float64, finite, of any size.
         norm_bound: in grid steps.
-        frac_bits: of the grid.
+        frac_bits: fraction bits of the grid.
 
     Returns:
         (n, k) of `integer_type`, with every integer row's norm at most norm_bound.
 
     Raises:
-        RangeError: a number is not finite; cast to an integer, it would be any number.
+        RangeError: a number is not finite; a cast to an integer would give an arbitrary number.
     """
     if not np.isfinite(rows).all():
         raise RangeError("a row has a number that is not finite")
@@ -204,10 +218,10 @@ def quantise_rows(rows: RealRows, norm_bound: int, frac_bits: int) -> IntegerRow
 
 
 def enforce_norm_bound(rows: IntegerRows, norm_bound: int) -> tuple[IntegerRows, int]:
-    """Makes integer rows that are too long shorter: the bound then holds for the integers themselves.
+    """Shorten integer rows that are too long, so that the bound holds for the integers themselves.
 
     Returns:
-        The rows (the same object where none was too long) and how many were made shorter.
+        The rows (the same object if no row was too long) and the number of shortened rows.
     """
     long = np.flatnonzero(_too_long(rows, norm_bound))
     if long.size == 0:
@@ -218,13 +232,13 @@ def enforce_norm_bound(rows: IntegerRows, norm_bound: int) -> tuple[IntegerRows,
 
 
 def _too_long(rows: npt.NDArray[np.integer], norm_bound: int) -> npt.NDArray[np.bool_]:
-    """Exact: float64 holds every sum of squares up to 2^53, and the square of the bound is at most 2^50."""
+    """Compare exactly: float64 holds every sum of squares up to 2^53, and the squared bound is at most 2^50."""
     real = rows.astype(np.float64)
     return np.asarray(np.einsum("ij,ij->i", real, real) > float(norm_bound) ** 2)
 
 
 def _shorten(rows: npt.NDArray[np.int64], norm_bound: int) -> npt.NDArray[np.int64]:
-    """Scales each row to the bound and truncates; a row that is still too long by float rounding shrinks again."""
+    """Scale each row to the bound and truncate; shrink a row again that is still too long by float rounding."""
     unit, factor = _directions(rows.astype(np.float64), norm_bound)
     shortened = (unit * factor).astype(np.int64)
     while (long := _too_long(shortened, norm_bound)).any():
@@ -234,6 +248,6 @@ def _shorten(rows: npt.NDArray[np.int64], norm_bound: int) -> npt.NDArray[np.int
 
 
 def _directions(rows: RealRows, norm_bound: int) -> tuple[RealRows, RealRows]:
-    """Each row over its largest entry, and what that times makes its norm the bound; nothing overflows on the way."""
+    """Return each row over its largest entry, and the factor that makes its norm the bound; nothing overflows."""
     unit = rows / np.abs(rows).max(axis=1, keepdims=True)
     return unit, norm_bound / np.sqrt(np.einsum("ij,ij->i", unit, unit))[:, None]

@@ -1,4 +1,4 @@
-"""LLVM, set up once for every kernel: code that is made at run time becomes functions, without a compiler."""
+"""LLVM, set up once for every kernel: code written at run time becomes functions, without a compiler."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def compile_functions(code: str, kinds: Mapping[str, tuple[Any, ...]], *, loops:
     """Return the functions of a module in LLVM's language. Other threads run while one of them is called.
 
     Args:
-        kinds: the types of each function's arguments, by its name. No function returns anything.
-        loops: whether loops are unrolled and vectorised, which takes time.
+        kinds: name of a function -> the types of its arguments. No function returns a value.
+        loops: True to unroll and vectorise loops, which takes time.
     """
     llvm = binding()
     machine = llvm.Target.from_default_triple().create_target_machine(

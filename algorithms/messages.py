@@ -1,4 +1,4 @@
-"""What a protocol sees of the wire: message classes made of a few typed kinds, and a channel with two methods.
+"""A protocol's view of the wire: message classes made of a few typed kinds, and a channel with two methods.
 
 A message is a frozen dataclass whose fields are annotated with the kinds below; parties/wire/codec.py maps each kind to
 its protobuf message and checks everything that it reads: shapes, lengths, ranges.
@@ -34,8 +34,8 @@ Octets = Annotated[bytes, "octets"]
 Parameters = Annotated[Mapping[str, ParameterValue], "parameters"]
 Bits = Annotated[npt.NDArray[np.bool_], "bits"]  # (length,): a mask, membership
 OctetVector = Annotated[npt.NDArray[np.uint8], "octet_vector"]  # (count, width): byte strings of one width
-PublicKeyKind = Annotated[PublicKey, "paillier_public_key"]  # of the right form; the receiver checks the number itself
-# Of these, one class is sent and the other received: `open` of either gives what one can compute with.
+PublicKeyKind = Annotated[PublicKey, "paillier_public_key"]  # of the right form; the receiver checks the number
+# In each pair, the first class is sent and the second received: `open` of either gives numbers to compute with.
 CiphertextVector = Annotated[FreshCiphertext | ReceivedCiphertext, "ciphertext_vector"]
 PartialDecryptionVector = Annotated[PartialDecryption | ReceivedPartialDecryption, "partial_decryption"]
 
@@ -43,7 +43,7 @@ M = TypeVar("M")
 
 
 class Channel(Protocol):
-    """One party's way to the others within one session."""
+    """One party's connection to the others within one session."""
 
     async def send(self, to: str, message: object) -> None: ...
 
@@ -51,7 +51,7 @@ class Channel(Protocol):
 
 
 def canonical_bytes(parameters: Mapping[str, ParameterValue]) -> bytes:
-    """One byte string for one set of parameters: sorted, typed, every part preceded by its length."""
+    """Return one byte string for one set of parameters: sorted, typed, every part preceded by its length."""
     return b"".join(_prefix_size(name.encode()) + _canonical_value(parameters[name]) for name in sorted(parameters))
 
 
@@ -60,7 +60,7 @@ def parameters_digest(parameters: Mapping[str, ParameterValue]) -> bytes:
 
 
 def canonical_json(content: Mapping[str, Any]) -> bytes:
-    """One byte string for one content: sorted names, no spaces. Raises ValueError: a number that JSON does not have."""
+    """Return one byte string for one content, names sorted; raise ValueError for a number that JSON does not have."""
     return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
 
 

@@ -1,4 +1,4 @@
-"""Where random numbers come from: the operating system for secrets and noise, a seed for what is public.
+"""Sources of random numbers: the operating system for secrets and noise, a seed for public choices.
 
 Every function that draws takes its source as an argument, so a test can pass a seeded one and repeat a run.
 """
@@ -18,14 +18,14 @@ UniformInt = Callable[[int], int]
 
 
 def system_uniform(m: int) -> int:
-    """An integer uniform on [0, m), from the operating system's generator."""
+    """Return an integer uniform on [0, m), from the operating system's generator."""
     return secrets.randbelow(m)
 
 
 def public_generator(seed: int, purpose: str) -> np.random.Generator:
-    """A reproducible generator, for public choices only (splits, batch plans): who knows the seed knows all.
+    """Return a reproducible generator, only for public choices (splits, batch plans): a seed's reader can repeat them.
 
-    Two purposes under one seed give unrelated streams, so that a split tells nothing about a batch plan.
+    Two purposes under one seed give unrelated streams, so a split reveals nothing about a batch plan.
     """
     digest = hashlib.sha256(f"blindfit public randomness v1/{seed}/{purpose}".encode()).digest()
     # PCG64 by name: numpy may change what default_rng means, and parties must draw the same plan.
@@ -33,18 +33,20 @@ def public_generator(seed: int, purpose: str) -> np.random.Generator:
 
 
 def generator_of(seed: bytes) -> np.random.Generator:
-    """Of `PublicRandomness.seed_of`."""
+    """Return the generator of a seed from `PublicRandomness.seed_of`."""
     return np.random.Generator(np.random.PCG64(int.from_bytes(seed, "big")))
 
 
 @dataclass(frozen=True, repr=False)
 class PublicRandomness:
-    """What public choices are drawn from, once for what they are about: nobody chose the key, and no secret rests on
-    it; but a split that its key's owners alone can repeat is not told to anybody else.
+    """Randomness for public choices, drawn once for one purpose.
+
+    Nobody chose the key, and no secret rests on it. But if only the key's owners can repeat a split, nobody else learns
+    it.
 
     Attributes:
-        orders_by_count: an order depends on how many rows are held out, not on which fraction of them: for a seed,
-            whose owner chooses who is held out anyway, and for what an older version drew.
+        orders_by_count: True if an order depends on the number of held-out rows, not on their fraction. It is for a
+            seed, whose owner chooses the held-out rows anyway, and for the draws of an older version.
     """
 
     key: bytes
@@ -52,20 +54,20 @@ class PublicRandomness:
 
     @classmethod
     def from_seed(cls, seed: int) -> PublicRandomness:
-        """For jobs on one machine: who knows the seed knows all."""
+        """Make the randomness of a job on one machine; anyone who knows the seed can repeat it."""
         return cls(hashlib.sha256(f"blindfit public randomness v2/{seed}".encode()).digest(), orders_by_count=True)
 
     def generator(self, purpose: str) -> np.random.Generator:
-        """Two purposes under one key give unrelated streams."""
+        """Return a generator; two purposes under one key give unrelated streams."""
         return generator_of(self.seed_of(purpose))
 
     def seed_of(self, purpose: str) -> bytes:
-        """All of one purpose's stream, and nothing of the key or of another purpose: it may be told."""
+        """Return the seed of one purpose's stream. It may be shared: it reveals nothing of the key or others."""
         return hashlib.sha256(self.key + b"/" + purpose.encode()).digest()
 
     def draws(self, purpose: str, texts: Iterable[str]) -> npt.NDArray[np.uint64]:
-        """A number of 64 bits for each text, which depends on the key and that text alone: not on its place, nor on
-        what other texts there are.
+        """Return a number of 64 bits for each text; it depends only on the key and that text, not on other texts.
+
 
         Source: BLAKE2b with a key, as a pseudo-random function.
         """
@@ -79,9 +81,9 @@ class PublicRandomness:
 
 
 def keyed_uniform(key: bytes, purpose: str) -> UniformInt:
-    """Uniform integers that only the key's owner can repeat: secret noise that a resumed step must draw again.
+    """Return uniform integers that only the key's owner can repeat: secret noise that a resumed step must draw again.
 
-    SHAKE-256 of key and purpose, read on and on; values past the last multiple of m are thrown away.
+    They come from SHAKE-256 of key and purpose; values past the last multiple of m are thrown away.
     """
     state = hashlib.shake_256(b"blindfit keyed randomness v1/" + len(key).to_bytes(4, "big") + key + purpose.encode())
     stream, used = state.digest(4096), 0
@@ -102,8 +104,8 @@ def keyed_uniform(key: bytes, purpose: str) -> UniformInt:
 
 
 def keyed_normals(key: bytes, purpose: str, count: int) -> npt.NDArray[np.float64]:
-    """Standard normal numbers that only the key's owner can repeat: for jitter, which claims no DP."""
-    from scipy.special import ndtri  # here: whoever only reads a job draws nothing
+    """Return standard normal numbers that only the key's owner can repeat: for jitter, which claims no DP."""
+    from scipy.special import ndtri  # here, because code that only reads a job draws nothing
 
     uniform = keyed_uniform(key, purpose)
     draws = np.array([uniform(1 << 52) for _ in range(count)], dtype=np.float64)

@@ -1,6 +1,6 @@
-"""How a protocol has vector work done elsewhere: tasks out, results back, in the order of the tasks.
+"""Vector work done elsewhere: tasks out, results back, in the order of the tasks.
 
-A protocol sees nothing but `count` and `map`; which processes, on which machines, is the party's own affair.
+A protocol sees only `count` and `map`; the party itself chooses the processes and machines.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ R = TypeVar("R")
 
 
 class Workers(Protocol):
-    """Runs tasks, perhaps in other processes: function, arguments and results must be picklable.
+    """A runner of tasks, perhaps in other processes: function, arguments and results must be picklable.
 
     Attributes:
-        count: how many tasks run at once; a good number of tasks is this, or a few times this.
+        count: number of tasks that run at once; a good number of tasks is this, or a few times this.
     """
 
     count: int
 
     def map(self, function: Callable[..., R], tasks: Sequence[tuple[Any, ...]]) -> list[R]:
-        """[function(*task) for task in tasks], each task at least once.
+        """Return [function(*task) for task in tasks]; each task runs at least once.
 
         Raises:
             ComputeFailed: workers died, were out of reach or too slow. What the function raises passes as it is.
@@ -47,19 +47,19 @@ OpenWorkers = Callable[[], AbstractContextManager[Workers]]
 
 @contextmanager
 def in_this_process() -> Iterator[Workers]:
-    """OpenWorkers of a party that has no others."""
+    """Open the workers of a party that has no other processes."""
     yield THIS_PROCESS
 
 
 def even_slices(n: int, parts: int) -> list[slice]:
-    """Consecutive slices that cover n items: at most `parts`, none empty, their sizes differing by one at most."""
+    """Return consecutive slices that cover n items: at most `parts`, not empty; sizes differ by at most one."""
     parts = min(max(parts, 1), n)
     return [slice(i * n // parts, (i + 1) * n // parts) for i in range(parts)]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Task:
-    """One call on its way to a worker, and its place among the results. What carries it need not look inside."""
+    """One call on its way to a worker, and its place among the results. Its carrier need not look inside."""
 
     index: int
     function: Callable[..., Any]

@@ -1,4 +1,4 @@
-"""Blindfit: one model from several organisations' data, none of whom may see another's. What a notebook needs."""
+"""Blindfit: regressions on data of several organisations without pooling the data. This is the Python API."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         ConfigError,
         DataError,
         LedgerBehind,
+        MalformedMessage,
         PeerTimeout,
         PeerUnauthenticated,
         PeerUnreachable,
@@ -39,10 +40,14 @@ if TYPE_CHECKING:
     from blindfit.algorithms.estimators.privacy_budget import PrivacyBudget
     from blindfit.algorithms.estimators.walr_classifier import WALRClassifier
     from blindfit.algorithms.privacy.label_mechanisms import LabelGrid, MechanismSettings
+    from blindfit.algorithms.statistics.dp_lr.model import DPLogisticModel
+    from blindfit.algorithms.statistics.label_dp.model import LabelRegressionModel
     from blindfit.algorithms.statistics.linear.pretraining import Pretrained, pretrain
+    from blindfit.algorithms.statistics.models import Model
     from blindfit.algorithms.statistics.vertical.model import VerticalModelPart
     from blindfit.algorithms.statistics.walr.model import WALRModel
     from blindfit.coordinator.job.job import Job
+    from blindfit.coordinator.preflight.findings import Finding
     from blindfit.coordinator.python.calls import (
         Findings,
         check,
@@ -61,9 +66,11 @@ if TYPE_CHECKING:
     from blindfit.coordinator.python.running_job import ProgressEvent, RunningJob
     from blindfit.coordinator.python.simulating import simulate
     from blindfit.coordinator.simulate.simulation import Simulation
+    from blindfit.coordinator.terminal.json_output import Found
     from blindfit.coordinator.terminal.stopped import Stopped
     from blindfit.parties.identity.identity import load_identity
-    from blindfit.parties.measurement.client import MeasurementClient
+    from blindfit.parties.measurement.calls import ReleasedLabels
+    from blindfit.parties.measurement.client import DatasetBudget, DatasetDescription, MeasurementClient, NoisyAggregate
     from blindfit.parties.systems import load_model
     from blindfit.parties.training.public_model import load_pretrained
 
@@ -73,18 +80,27 @@ __all__ = [
     "BudgetExhausted",
     "ConfigError",
     "ConstantColumnWarning",
+    "DPLogisticModel",
     "DPLogisticRegression",
     "DataError",
+    "DatasetBudget",
+    "DatasetDescription",
     "FeatureScaleWarning",
+    "Finding",
     "Findings",
+    "Found",
     "InfeasibleModelWarning",
     "IterationBudgetWarning",
     "Job",
     "LabelGrid",
+    "LabelRegressionModel",
     "LargeDeltaWarning",
     "LedgerBehind",
+    "MalformedMessage",
     "MeasurementClient",
     "MechanismSettings",
+    "Model",
+    "NoisyAggregate",
     "NoisyModelWarning",
     "NotConvergedWarning",
     "PeerTimeout",
@@ -98,6 +114,7 @@ __all__ = [
     "ProgressEvent",
     "ProtocolError",
     "RangeError",
+    "ReleasedLabels",
     "Result",
     "RunningJob",
     "Simulation",
@@ -146,12 +163,19 @@ _ELSEWHERE = {
     "Pretrained": "blindfit.algorithms.statistics.linear.pretraining",
     "pretrain": "blindfit.algorithms.statistics.linear.pretraining",
     "WALRClassifier": "blindfit.algorithms.estimators.walr_classifier",
+    "DPLogisticModel": "blindfit.algorithms.statistics.dp_lr.model",
+    "LabelRegressionModel": "blindfit.algorithms.statistics.label_dp.model",
+    "Model": "blindfit.algorithms.statistics.models",
     "VerticalModelPart": "blindfit.algorithms.statistics.vertical.model",
     "WALRModel": "blindfit.algorithms.statistics.walr.model",
     "load_identity": "blindfit.parties.identity.identity",
     "LabelGrid": "blindfit.algorithms.privacy.label_mechanisms",
     "MechanismSettings": "blindfit.algorithms.privacy.label_mechanisms",
-    "MeasurementClient": "blindfit.parties.measurement.client",
+    **dict.fromkeys(
+        ("DatasetBudget", "DatasetDescription", "MeasurementClient", "NoisyAggregate"),
+        "blindfit.parties.measurement.client",
+    ),
+    "ReleasedLabels": "blindfit.parties.measurement.calls",
     "Job": "blindfit.coordinator.job.job",
     **dict.fromkeys(
         (
@@ -170,6 +194,8 @@ _ELSEWHERE = {
         ),
         "blindfit.coordinator.python.calls",
     ),
+    "Finding": "blindfit.coordinator.preflight.findings",
+    "Found": "blindfit.coordinator.terminal.json_output",
     "Result": "blindfit.coordinator.python.result",
     "Simulation": "blindfit.coordinator.simulate.simulation",
     "simulate": "blindfit.coordinator.python.simulating",
@@ -181,7 +207,7 @@ _ELSEWHERE = {
 
 
 def __getattr__(name: str) -> Any:
-    """Imported when first used: a party process needs no estimator, and a notebook no server."""
+    """Import a name at its first use: a party process needs no estimator, and a notebook needs no server."""
     if name not in __all__:
         raise AttributeError(f"module 'blindfit' has no attribute {name!r}")
     return getattr(importlib.import_module(_ELSEWHERE.get(name, "blindfit.algorithms.errors")), name)

@@ -3,10 +3,11 @@
 import os
 import sys
 
-os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # read when gRPC is imported: its own notes are not for users
-os.environ.pop("MPLBACKEND", None)  # of a notebook that starts us, which need not be installed here: we draw into files
-# Neither here nor in the processes that this one starts are modules looked for in the folder that a job is run in:
-# a user's random.py would be taken for Python's. `python -m` has put that folder first.
+os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # gRPC reads this at import; its own notes are not for users
+# A notebook that starts this command may name a backend that is not installed here. Pictures go into files anyway.
+os.environ.pop("MPLBACKEND", None)
+# This process and its children must not import modules from the folder of the job: a user's random.py would replace
+# Python's own. `python -m` has put that folder first.
 os.environ["PYTHONSAFEPATH"] = "1"
 if not sys.flags.safe_path and sys.path and sys.path[0] in ("", os.getcwd()):
     del sys.path[0]

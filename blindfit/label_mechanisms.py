@@ -1,6 +1,7 @@
-"""Label mechanisms for people who want nothing else: fit one, publish its parameters, draw, debias.
+"""Label mechanisms by themselves: fit one, publish its parameters, draw noisy labels, debias them.
 
-The functions' own docstrings say what options mean; docs/label_dp.md has an example and a table of the seven.
+The examples start with `from blindfit import label_mechanisms`. docs/explanation/label_dp.md has a table of the seven
+mechanisms.
 """
 
 from blindfit.algorithms.privacy.label_mechanisms import (

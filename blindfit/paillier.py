@@ -1,6 +1,10 @@
-"""Paillier vectors for people who want nothing else: keys, encryption, sums of products, packing, threshold decryption.
+"""Paillier vectors by themselves: keys, encryption, sums of products, packing, threshold decryption.
 
-The functions' own docstrings give shapes, scales and costs; README.md has an example.
+The examples start with these lines::
+
+    from blindfit import paillier
+    key = paillier.generate_private_key()
+    randomisers = paillier.randomisers_for(key.public_key, maker_trusted=True)
 """
 
 from blindfit.algorithms.fixed_point import Fixed

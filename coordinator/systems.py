@@ -71,7 +71,7 @@ VIEWS: dict[str, Callable[[], View[Any]]] = {
 
 @cache
 def view(system: str) -> View[Any]:
-    """Takes a name of VIEWS."""
+    """Return the view of a system, by a name of VIEWS."""
     return VIEWS[system]()
 
 
@@ -83,5 +83,5 @@ def kind_of(system: str) -> Kind[Any]:
     """
     kind = view(system).report if system in VIEWS else None
     if kind is None:
-        raise DataError(f"there is no report of a job of the protocol {system!r}")
+        raise DataError(f"a {system!r} job has no report")
     return kind

@@ -1,4 +1,4 @@
-"""How a coordinator shows one system: its pre-flight, its report, its entries of a ledger."""
+"""The view of one system: its pre-flight, its report, its entries of a ledger."""
 
 from __future__ import annotations
 
@@ -31,17 +31,21 @@ def _not_its_own(_entry: LedgerEntry, _labels: StoredLabels | None) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class View(Generic[J]):
-    """
+    """A system, as a coordinator shows it.
+
     Args:
-        leaks: who learns what, from the job alone.
-        check_rows: what the data say, of the parties whose files are here and whose settings go with the job.
-        write: the report of a job that is done, from its session, into a directory; and which parties ran here.
-        figures_of: the figures of its report.json, as a dataclass.
-        report: what a report of it adds to all others, where parties have pages of their own.
-        released: what an entry of a ledger paid for, in words; empty where another system wrote it.
-        given_up: by flag of a job that does without a defence, what that gives up.
-        plan: what an epsilon would buy, where that can be told before it is spent.
-        growth: how many times as long a training takes on so many times the rows; None where no code counts it.
+        leaks: function that yields who learns what, from the job only.
+        check_rows: function that yields findings about the data of the parties whose files are here and agree with the
+            job.
+        write: function that writes the report of a finished job from its session into a directory. It also receives
+            the parties that ran here.
+        figures_of: function that returns the figures of report.json, as a dataclass.
+        report: part of the report that is special to this system; None if its report has no privacy statement.
+        released: function that describes what a ledger's entry paid for; empty if another system wrote the entry.
+        given_up: description of what a job gives up, by the flag that switches a defence off.
+        plan: function that plans a job before epsilon is spent; None if the system has no plan.
+        growth: function that returns the factor by which a training takes longer on so many times the rows; None if no
+            code counts it.
     """
 
     leaks: Callable[[Job[J]], Iterable[Finding]]

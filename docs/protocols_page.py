@@ -1,4 +1,4 @@
-"""Writes protocols.md from the tables of the protocols, which is what parties are held to."""
+"""Write docs/reference/messages.md from the tables of messages that bind every party."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from blindfit.algorithms.protocols.walr import (
     two_servers,
 )
 
-PAGE = Path(__file__).with_name("protocols.md")
+PAGE = Path(__file__).parent / "reference/messages.md"
 PROTOCOLS = (
     handshake,
     draw,
@@ -48,14 +48,14 @@ PROTOCOLS = (
     two_servers,
     release_labels,
 )
-HEAD = """# What is sent
+HEAD = """# Messages
 
-Every message of every protocol: who sends it to whom, how often, and what the receiver can read of it. A party sends
-nothing else: a message without a line here does not leave, and one that comes all the same ends the session with its
-sender's name. "How often" is for one sender and one receiver; in a chain or a ring a party sends to the next one alone.
+This page lists every message of every system and sub-protocol: who sends it to whom, how often, and what the receiver
+can read of it. A party sends nothing else. A message without a line here does not leave a party. If such a message
+arrives all the same, the session ends with its X a party sends only to the next one.
 
 `make protocols-page` writes this page from the tables in
-[algorithms/protocols](../algorithms/protocols).
+[algorithms/protocols](../../algorithms/protocols).
 """
 COLUMNS = ("step", "from", "to", "message", "how often", "what the receiver reads")
 

@@ -1,15 +1,16 @@
-"""Scores rows by a model, or by the parties' parts of one, and csv files of their raw features, with Python alone.
+"""Score the rows of csv files by a model, or by the parties' parts of one. Python is all that this file needs.
 
     python scorer.py MODEL.json ROWS.csv MODEL.json ROWS.csv ... > scores.csv
 
-A pair for each party of a vertical model, in any order, or one pair for another linear model. The id is the column
-`id`, or another: --id NAME. Columns are found by name and converted as the model's record of them says; others are
-ignored. A row is scored if every file has its id. A level that training did not meet is reported, or refused:
---refuse-unseen. docs/prediction.md has the format and the arithmetic, docs/data.md the conversions: the bits are those
-of a joint prediction.
+Name one pair for each party of a vertical model, in any order, or one pair for another linear model. The id is the
+column `id`, or another one: --id NAME. Columns are found by name, and converted as the model's record of them
+describes; other columns are ignored. A row is scored if every file has its id. A level that training did not meet is
+reported; with --refuse-unseen it is refused. docs/reference/file_formats.md describes the
+steps, and docs/reference/columns.md the conversions. The bits are those of a joint prediction.
 
 A file in another dialect than UTF-8, commas, 1234.5 and 2024-05-31 needs the options of its dataset, such as
---separator ";" --decimal ",". An option counts for all files; given once for each file, in their order, it is theirs.
+--separator ";" --decimal ",". An option that is given once counts for all files. An option that is given once for each
+file counts for the files in their order.
 """
 
 import argparse
@@ -29,7 +30,7 @@ WHOLE_MODELS = {  # what each predicts
     "blindfit-dp-logistic-1": "probability",
     "blindfit label regression v1": "value",
 }
-NOTHING = "nothing was charged, nothing may be released from it"  # of a model that was rehearsed: docs/rehearsal.md
+NOTHING = "nothing was charged, nothing may be released from it"  # of a model that was rehearsed
 MISSING_WORDS = ["NA", "N/A", "n/a", "#N/A", "NULL", "null", "None", "<NA>", "NaN", "nan"]
 DAY_US = 86_400_000_000
 LARGEST = 1e100  # of a recipe's result, and of what a dp-lr model scales
@@ -68,7 +69,7 @@ UNSEEN = re.compile(  # control characters that are not white space, and what Un
 
 
 def score_part(model, row, unseen=None):
-    """{column: text, or None for no value} -> this party's part of the score, in steps of 2^-42.
+    """Return this party's part of the score, in steps of 2^-42, of {column: text, or None for no value}.
 
     `unseen` counts levels that training did not meet, by (column, level).
     """
@@ -83,7 +84,7 @@ def score_part(model, row, unseen=None):
 
 
 def score_whole(model, row, unseen=None):
-    """{column: text, or None for no value} -> the score of a model that is not in parts."""
+    """Return the score of a whole model, of {column: text, or None for no value}."""
     columns, weights = standardised(model, row, unseen)
     if model["format"] == "blindfit-dp-logistic-1":
         columns = [max(-LARGEST, min(LARGEST, x)) for x in columns]
@@ -95,7 +96,7 @@ def score_whole(model, row, unseen=None):
 
 
 def standardised(model, row, unseen):
-    """The numbers that have a weight, and the weights: of the constant 1 the last, if there is one."""
+    """Return the numbers that have a weight, and the weights. The constant 1 comes last, if it exists."""
     scaling, values = scaling_of(model), {}
     for column in record(model)["columns"]:
         values.update(converted(column, row[column["name"]], record(model)["fill"], unseen))
@@ -110,7 +111,7 @@ def standardised(model, row, unseen):
 
 
 def shortened(steps, most):
-    """A row longer than `most` steps, scaled to it and cut toward zero."""
+    """Scale a row that is longer than `most` steps to that length, and cut it toward zero."""
     square = sum(x * x for x in steps)
     if square <= most * most:
         return steps
@@ -119,7 +120,7 @@ def shortened(steps, most):
 
 
 def prediction(active, score):
-    """The sum of all parts -> (the real score, the probability or the value)."""
+    """Return the real score, and the probability or value, of the sum of all parts."""
     real = real_score(active, score)
     if active["model"] == "linear":
         return real, real * active["label_scale"] + active["label_mean"]
@@ -131,17 +132,20 @@ def real_score(model, score):
 
 
 def sigmoid(odds):
-    """Log odds -> the probability."""
+    """Return the probability of log odds."""
     return 1.0 / (1.0 + math.exp(-odds)) if odds >= 0 else math.exp(odds) / (1.0 + math.exp(odds))
 
 
 def score_of(model, row, unseen=None):
-    """{column: text, or None for no value} -> the score, or a part of it in steps of 2^-42."""
+    """Return the score, or a part of it in steps of 2^-42, of {column: text, or None for no value}."""
     return (score_whole if model["format"] in WHOLE_MODELS else score_part)(model, row, unseen)
 
 
 def outcome(models, scores):
-    """The models, all parts or one, the active party's first, and what `score_of` says of each -> {name: number}."""
+    """Return {name: number} of a row.
+
+    The models are all parts or one, the active party's first; the scores are those of `score_of` for each.
+    """
     active, total = models[0], sum(scores)
     if predicts := WHOLE_MODELS.get(active["format"]):
         return {"score": total, predicts: sigmoid(total) if predicts == "probability" else total}
@@ -159,14 +163,14 @@ def scaling_of(model):
 
 
 def record(model):
-    """What the model's columns are made of; a model without a record reads numbers under their names."""
+    """Return the source of each of the model's columns; a model without a record reads numbers under their names."""
     scaling = scaling_of(model)
     numbers = [{"name": name, "kind": "number", "missing": "refuse"} for name in scaling["columns"]]
     return scaling.get("table") or {"columns": numbers, "fill": {}, "missing_words": MISSING_WORDS}
 
 
 def converted(column, text, fill, unseen=None):
-    """A value of the table -> {the model's column: a number}."""
+    """Return {the model's column: a number} of a value of the table."""
     name, is_category = column["name"], column["kind"] == "category"
     valued = [f"{name}={level}" for level in column["levels"]] if is_category else [name]
     convert = {"category": level_of, "date": days, "boolean": truth, "number": number}[column["kind"]]
@@ -184,12 +188,12 @@ def converted(column, text, fill, unseen=None):
 
 
 def chosen(column):
-    """The levels of a category that have a column, and its reference level."""
+    """Return the levels of a category that have a column, and its reference level."""
     return [*column["levels"], *([column["base"]] if "base" in column else [])]
 
 
 def derived(recipe, x, y=None):
-    """The columns of a recipe: {the model's column: a number}. The last bits depend on the order of the steps."""
+    """Return the columns of a recipe: {the model's column: a number}. The order of the steps decides the last bits."""
     name, by = recipe["name"], recipe["by"]
     if by == "log1p":
         if x <= -1:
@@ -241,7 +245,7 @@ def truth(text, name):
 
 
 def days(text, name):
-    """Days since 1970-01-01 in UTC, cut to microseconds. A moment without a zone counts as UTC."""
+    """Return the days since 1970-01-01 in UTC, cut to µs. A moment without a zone counts as UTC."""
     text = text.strip()
     if not text:
         return None
@@ -267,12 +271,12 @@ def level_of(text, _name):
 
 
 def one_spelling(text):
-    """The text that stands for all that look like it: docs/data.md."""
+    """Return the text that stands for all that look like it: docs/reference/columns.md."""
     return unicodedata.normalize("NFC", UNSEEN.sub("", text)).strip()
 
 
 def loosely(text):
-    """What two levels have in common that differ only in case, spaces, or how a number is written."""
+    """Return the same text for two levels that differ only in case, spaces, or the spelling of a number."""
     text = "".join(text.casefold().split())
     try:
         return repr(float(text))
@@ -284,7 +288,7 @@ def loosely(text):
 
 
 def in_plain_form(model, row, form):
-    """The same row with its numbers as 1234.5 and its dates as 2024-05-31."""
+    """Return the same row with its numbers as 1234.5 and its dates as 2024-05-31."""
     writers = {"number": plain_number, "boolean": plain_number, "date": plain_date}
     return row | {
         column["name"]: writers[column["kind"]](row[column["name"]], column["name"], form)
@@ -327,7 +331,7 @@ def plain_date(text, name, form):
 
 
 def date_pattern(date_format):
-    """The texts in this form, with a group for each part."""
+    """Return the pattern of texts in this form, with a group for each part."""
     parts, pattern = re.findall(r"%(.?)|([^%]+)", date_format, re.DOTALL), ""
     for place, (letter, text) in enumerate(parts):
         if text or letter == "%":
@@ -350,7 +354,7 @@ def add_options_of_forms(parser):
 
 
 def forms_of(asked, n_files):
-    """How each file is written."""
+    """Return the dialect of each file."""
     forms = [dict(PLAIN) for _ in range(n_files)]
     for option in PLAIN:
         given = getattr(asked, option) or [PLAIN[option]]
@@ -390,7 +394,7 @@ def write(paths, models, tables, forms, *, refuses_unseen):
 
 
 def tell(path, unseen, refuses):
-    """One line on standard error for each level that training did not meet."""
+    """Print one line on standard error for each level that training did not meet."""
     for (column, value, near), rows in unseen.items():
         spelling = f", which differs from {near!a} only in spelling" if near else ""
         of = "1 row" if rows == 1 else f"{rows} rows"
@@ -401,7 +405,7 @@ def tell(path, unseen, refuses):
 
 
 def read(path, id_column, model, form, names=None):
-    """{id: {column: text, or None for no value}}, in the order of the file, of the columns that the model reads.
+    """Return {id: {column: text, or None for no value}} of the columns that the model reads, in the order of the file.
 
     `names` says what the file calls a column, where that is not the model's name of it.
     """
@@ -439,7 +443,7 @@ def read(path, id_column, model, form, names=None):
 
 
 def fields_of(text, path, separator):
-    """The records of a csv file, each a list of (text, whether it stands in double quotes); empty lines are none."""
+    """Yield the records of a csv file without its empty lines: lists of (text, True if it stands in double quotes)."""
     rest = rf"[^{re.escape(separator)}\r\n]*"
     field = re.compile(rf'"([^"]*(?:""[^"]*)*)"({rest})|({rest})')
     text, position, fields = text if text.endswith(("\n", "\r")) else text + "\n", 0, []

@@ -1,4 +1,4 @@
-"""What every demo does: options, data where there are none, one job between processes on this machine."""
+"""Parts that all demos share: options, data if the folder has none, and one job between processes on this machine."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ GAIN_KEPT = "gain kept: 0% is as good as the first row, 100% as good as the last
 
 
 def begin(here: Path, about: str, a_file_of_its_data: str, *, data_of: Path | None = None) -> argparse.Namespace:
-    """Reads the options; makes the data of the folder `here` if they are not there; empties its parties' state.
+    """Read the options, make the data of the folder `here` if it has none, and remove the state of its parties.
 
-    Every demo starts with an empty ledger; a real party's is never thrown away.
+    Every demo starts with an empty ledger. Never remove the ledger of a real party.
 
     Args:
-        data_of: the folder of another example, whose data it takes.
+        data_of: folder of another example, if the demo takes its data.
     """
     data_of = data_of or here
     parser = argparse.ArgumentParser(prog=f"python -m examples.{here.name}.demo", description=about)
     runs = Path("runs") / here.name
     parser.add_argument("--out", type=Path, default=runs, help="reports (default: %(default)s)")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="an option of the job")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="option of the job")
     options = parser.parse_args()
     if not (data_of / "data" / a_file_of_its_data).exists():
         subprocess.run([sys.executable, data_of / "prepare.py"], check=True)
@@ -36,12 +36,12 @@ def begin(here: Path, about: str, a_file_of_its_data: str, *, data_of: Path | No
 
 
 def forget(here: Path) -> None:
-    """Its parties' state."""
+    """Remove the state of the parties in `here`."""
     shutil.rmtree(here / "state", ignore_errors=True)
 
 
 def run_job(here: Path, out: Path, overrides: list[str], *, quietly: bool = False) -> None:
-    """As a person would, in the terminal; ends the demo where the job fails."""
+    """Run the job by the command that a person would type. End the demo if the job fails."""
     job = os.path.relpath(here / "job.toml")
     command = [sys.executable, "-m", "blindfit", "run", job, "--out", str(out)]
     for override in overrides:

@@ -22,8 +22,14 @@ COMPUTE_OPTIONS = {
 
 
 class ComputeSettings(Settings):
-    """Who does this party's work on vectors of ciphertexts: this process, this machine's cores, or a Dask cluster,
-    which also reads the rows of a WALR training and builds a measurement server's label index."""
+    """Workers for this party's vectors of ciphertexts: this process, this machine's cores, or a Dask cluster.
+
+    A cluster also reads the rows of a WALR training and builds a measurement server's label index.
+
+    Example:
+        >>> paillier.ComputeSettings(backend="loky", workers=4).task_timeout_s
+        600.0
+    """
 
     backend: Literal["serial", "loky", "dask"] = "loky"
     """Workers for vectors of ciphertexts: "serial" is this process, "loky" the cores of this machine, "dask" a
@@ -69,7 +75,7 @@ class ComputeSettings(Settings):
 
 
 def _scheduler(address: str) -> tuple[str, str]:
-    """tls://host:port -> scheme and host."""
+    """Return scheme and host of tls://host:port."""
     match = SCHEDULER.fullmatch(address)
     if match is None or not 0 < int(match["port"]) < 2**16 or not is_host(match["host"]):
         raise ValueError(f"address: {address!r} is not of the form tls://host:port")

@@ -1,4 +1,4 @@
-"""A party process: identity, policy, sessions, health; one gRPC server, mutual TLS, nothing else."""
+"""A party process: identity, policy, sessions and health, behind one gRPC server with mutual TLS."""
 
 from __future__ import annotations
 
@@ -58,11 +58,11 @@ log = structlog.get_logger(__name__)
 
 SHUTDOWN_GRACE_S = 3.0
 LOCK_POLL_S = 0.05
-SCHEDULE_S = 30.0  # between two looks at what is to be published
-MOST_LOGGED_CHARS = 2000  # of one text
+SCHEDULE_S = 30.0  # time between two checks of the schedules of snapshots
+MOST_LOGGED_CHARS = 2000  # length of one text
 
 
-# --- what a proposal passes, at a party process and in `blindfit check` ----------------------------------
+# --- the checks of a proposal, at a party process and in `blindfit check` --------------------------------
 
 
 MakePart = Callable[[System[Any], Seat[Any]], Part]
@@ -74,10 +74,11 @@ def part_of(its: System[Any], seat: Seat[Any]) -> Part:
 
 
 def admission_of(party: Party, seats: Mapping[str, Seat[Any]], make_part: MakePart = part_of) -> Admission:
-    """
+    """Return the admission of a party.
+
     Args:
-        seats: by system, as `seats_of` opens them.
-        make_part: what the party does in a system, from its seat.
+        seats: the party's role in each system, by system, as `seats_of` opens them.
+        make_part: function from a system and the party's role in it to the party's part.
     """
     return Admission(
         party.settings,
@@ -93,7 +94,7 @@ def admission_of(party: Party, seats: Mapping[str, Seat[Any]], make_part: MakePa
 
 
 def open_admission(party: Party) -> Admission:
-    """Open the seats of a party that serves nobody."""
+    """Return the admission of a party that serves nobody."""
     return admission_of(party, seats_of(party))
 
 
@@ -101,13 +102,13 @@ def open_admission(party: Party) -> Admission:
 
 
 class PartyNode:
-    """Everything of one party. `start` binds the address; `wait` returns when the process is told to stop."""
+    """Everything of one party. `start` binds the address; `wait` returns when a signal stops the process."""
 
     def __init__(
         self, settings: PartySettings, base_dir: Path, limits: Limits | None = None, *, first_snapshots: bool = True
     ) -> None:
         """Args:
-        first_snapshots: whether to publish each dataset that never was.
+        first_snapshots: True to publish each dataset that was never published.
         """
         self.settings = settings
         identity = open_identity(settings.identity, base_dir)
@@ -128,7 +129,7 @@ class PartyNode:
         self.party.write_snapshot = snapshot_writer(settings.role, self.party.vault, cluster_of(settings, base_dir))
         if not self.party.vault.locks:
             log.warning(
-                "keys and checkpoints are kept unlocked: there is no secrets.passphrase_file", party=settings.name
+                "keys and checkpoints are kept unlocked: secrets.passphrase_file is not set", party=settings.name
             )
         if first_snapshots:
             self.party.snapshots.make_first()
@@ -150,19 +151,21 @@ class PartyNode:
         return replace(part_of(its, seat), run=run)
 
     def _record(self, run: Run, tables: Sequence[Table]) -> Run:
-        """With what it sent, and a transcript of what it received, kept also when the session fails."""
+        """Return a run that also records the size of its messages, and a transcript of what it received, even if it
+        fails.
+        """
 
-        async def recorded(session: Session[Any]) -> dict[str, ParameterValue]:
+        async def record(session: Session[Any]) -> dict[str, ParameterValue]:
             transcript = Transcript((handshake.TABLE, *tables))
-            session.channel.on_received = transcript.received
+            session.channel.on_received = transcript.add
             try:
                 summary = await run(session)
                 sent = {"bytes_sent": session.channel.bytes_sent, "messages_sent": session.channel.messages_sent}
                 return {**summary, **sent}
             finally:
-                self.party.write(session.id, "transcript.jsonl", transcript.encoded())
+                self.party.write(session.id, "transcript.jsonl", transcript.encode())
 
-        return recorded
+        return record
 
     async def start(self) -> None:
         party = self.party
@@ -184,7 +187,7 @@ class PartyNode:
             maximum_concurrent_rpcs=party.limits.calls_of(len(roles)),
         )
         await self._add_services()
-        self.port = self._bind()  # a second start by mistake ends here, and has changed nothing
+        self.port = self._bind()  # a second start by mistake ends here, before it changes anything
         party.sessions.end_what_ran_before()
         party.snapshots.settle()
         party.snapshots.tell_of_changes()
@@ -192,7 +195,7 @@ class PartyNode:
         await self.server.start()
         doorkeeper = Doorkeeper(self.port, party.limits, self.guard.is_serving)
         self._door = asyncio.create_task(doorkeeper.watch(), name="doorkeeper")
-        log.info("party is up", party=self.settings.name, role=self.settings.role, port=self.port)
+        log.info("party is running", party=self.settings.name, role=self.settings.role, port=self.port)
 
     async def _publish_by_schedule(self) -> None:
         snapshots = self.party.snapshots
@@ -200,7 +203,7 @@ class PartyNode:
             for dataset in self.settings.datasets:
                 try:
                     await asyncio.to_thread(snapshots.make_overdue, dataset)
-                except Exception as error:  # noqa: BLE001 - the snapshot before it stays; the next round tries again
+                except Exception as error:  # noqa: BLE001 - the earlier snapshot stays; the next round tries again
                     log.error("dataset is not published", dataset=dataset, **ending.describe_error(error))
             await asyncio.sleep(SCHEDULE_S)
 
@@ -237,19 +240,19 @@ class PartyNode:
 
 
 def _measure(run: Run) -> Run:
-    """What it tells, and what that took of the machine."""
+    """Return a run that also measures its use of the machine."""
 
-    async def measured(session: Session[Any]) -> dict[str, ParameterValue]:
+    async def measure(session: Session[Any]) -> dict[str, ParameterValue]:
         return {**await run(session), "peak_memory_mib": peak_memory_mib()}
 
-    return measured
+    return measure
 
 
 _SERVICES = ((control_pb2.DESCRIPTOR, "Control"), (exchange_pb2.DESCRIPTOR, "Exchange"))
 
 
 class ControlServicer(control_pb2_grpc.ControlServicer):
-    """A coordinator sees and changes the sessions that it proposed, and no others."""
+    """The service for coordinators. A coordinator sees and changes only the sessions that it proposed."""
 
     def __init__(self, node: PartyNode) -> None:
         self._node = node
@@ -302,7 +305,7 @@ class ControlServicer(control_pb2_grpc.ControlServicer):
     ) -> control_pb2.WaitingAnswer:
         session = self._node.sessions.get(request.session)
         if current_caller() not in (session.proposed_by, *session.members):
-            raise SessionUnknown("no such session")  # as if there were none
+            raise SessionUnknown("no such session")  # the same answer as for a session that does not exist
         return report_to_pb(self._node.sessions.report_of(session))
 
     def _own(self, session: str) -> None:
@@ -321,14 +324,14 @@ async def serve(
     first_snapshots: bool = True,
     patience_s: float = 0.0,
 ) -> None:
-    """Run one party until a signal tells it to stop.
+    """Run one party until a signal stops it.
 
     Args:
-        on_ready: takes the port.
-        first_snapshots: as `PartyNode` takes it.
-        patience_s: how long another process may still keep the party's folder.
+        on_ready: function that gets the port.
+        first_snapshots: see `PartyNode`.
+        patience_s: time for which another process may still keep the party's folder.
     """
-    os.umask(0o077)  # whatever this process writes is its operator's alone
+    os.umask(0o077)  # only the operator may read files of this process
     stopping = asyncio.create_task(ending.wait_for_stop())
     giving_back = asyncio.create_task(give_back_freed(), name="memory")
     check_free(settings.listen)  # a second start by mistake ends here, before a dataset is read or published
@@ -345,7 +348,7 @@ async def serve(
 
 
 async def _take(keeps: DataDirLock, patience_s: float) -> None:
-    """Raises ConfigError: another process keeps the folder, and goes on keeping it."""
+    """Take the lock of the folder. Raise ConfigError if another process keeps it for too long."""
     give_up = time.monotonic() + patience_s
     while True:
         try:
@@ -357,9 +360,9 @@ async def _take(keeps: DataDirLock, patience_s: float) -> None:
 
 
 def peak_memory_mib() -> float:
-    """Of this process, the operating system's own figure."""
+    """Return the peak memory of this process, by the operating system."""
     status = Path("/proc/self/status")
-    if status.exists():  # getrusage's figure begins with that of the process which started this one
+    if status.exists():  # getrusage's figure begins with that of the process that started this one
         line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
         return round(int(line.split()[1]) / 2**10, 1)
     unit = 2**20 if sys.platform == "darwin" else 2**10
@@ -367,7 +370,9 @@ def peak_memory_mib() -> float:
 
 
 def _as_logged(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """A peer's mistakes must not fill the operator's disk, nor steer the terminal: its texts stand in errors."""
+    """Cut and clean texts for the log: a peer's texts in errors must not fill the operator's disk, nor steer the
+    terminal.
+    """
     return {
         name: printable(cut(value, MOST_LOGGED_CHARS)) if isinstance(value, str) else value
         for name, value in event.items()
@@ -375,7 +380,7 @@ def _as_logged(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> M
 
 
 def set_up_logs(level: str, log_format: str, data_dir: Path | None = None) -> None:
-    """To standard error: what happened, never data, keys or shares. What is of a session is kept in `data_dir` too."""
+    """Log events to standard error, never data, keys or shares. Events of a session are kept in `data_dir` too."""
     kept = [] if data_dir is None else [keeper(data_dir)]
     renderer: Any = (
         structlog.processors.JSONRenderer()

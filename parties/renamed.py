@@ -7,7 +7,7 @@ from typing import Any
 
 NAME = "NAME"  # stands for the name of a table that the user chose: datasets.NAME.url
 
-#: The path that an option had -> its path today, in party files and in job files.
+# Earlier path of an option -> its path today, in party files and in job files.
 OPTIONS: dict[str, str] = {
     "align.least_common": "align.min_common",
     "policy.protocols": "policy.systems",
@@ -24,12 +24,12 @@ OPTIONS: dict[str, str] = {
     "datasets.NAME.consumers": "datasets.NAME.active_parties",
     "datasets.NAME.holders": "datasets.NAME.passive_parties",
 }
-#: The path of an option today -> each value that it had -> the value today; applies to the entries of a list, too.
+# Path of an option today -> each earlier value -> its value today; this applies to the entries of a list, too.
 VALUES: dict[str, dict[str, str]] = {
     "walr.trust": {"split-labels": "two-servers", "paillier": "encrypted-rows", "shares": "shared-rows"},
     "evaluate.trust": {"split-labels": "two-servers", "paillier": "encrypted-rows", "shares": "shared-rows"},
 }
-#: The first word of a command -> the word today.
+# Earlier first word of a command -> its word today.
 COMMANDS: dict[str, str] = {"publish": "snapshot", "audit": "attack", "calibrate": "benchmark"}
 
 
@@ -39,7 +39,7 @@ def old_names(values: Mapping[str, Any]) -> list[str]:
 
 
 def new_name(path: Sequence[str]) -> str:
-    """Return what the option of this old path is called today; "" if no option was called so."""
+    """Return today's name of the option with this earlier path; "" if no option had this path."""
     for old, new in OPTIONS.items():
         if _matches(old, path):
             chosen = path[old.split(".").index(NAME)] if NAME in old.split(".") else NAME

@@ -1,4 +1,4 @@
-"""A party's own file."""
+"""The settings in a party's own file."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from blindfit.parties.tables import Settings, option_of
 from blindfit.parties.wire.addresses import Address
 
 PARTY_NAME = r"^[a-z][a-z0-9-]{0,62}$"
-SESSION = r"^\.*[A-Za-z0-9_-][A-Za-z0-9_.-]*$"  # a file's name too: neither a path nor dots alone
+SESSION = r"^\.*[A-Za-z0-9_-][A-Za-z0-9_.-]*$"  # also the name of a file: neither a path nor only dots
 Role = Literal["active", "passive", "measurement", "key-node", "coordinator"]
 
 
 class IdentitySettings(Settings):
-    """Who this is to others: certificate and key."""
+    """Identity of the party for others: certificate and key."""
 
     certificate: Path
     """Certificate of this party or coordinator, a PEM file. The name in it is the party's name."""
@@ -38,7 +38,7 @@ class IdentitySettings(Settings):
 
 
 class SecretsSettings(Settings):
-    """What locks the keys and checkpoints that the party keeps."""
+    """Lock of the keys and checkpoints that the party keeps."""
 
     passphrase_file: Path | None = None
     """File with the passphrase that locks the keys and checkpoints of this party. By default
@@ -46,7 +46,7 @@ class SecretsSettings(Settings):
 
 
 class PeerSettings(Settings):
-    """Whom this party knows."""
+    """A party that this party knows."""
 
     role: Role
     """Role in which this party accepts the peer."""
@@ -66,7 +66,7 @@ P = TypeVar("P", bound=SystemPolicy)
 
 
 class PolicySettings(Settings):
-    """What this party takes part in, and what it refuses. A party file's class also has a table for each system."""
+    """Jobs that this party accepts, and jobs that it refuses. A party file's class also has a table for each system."""
 
     systems: list[str] = ["walr"]
     """Systems in which this party takes part: walr, label-dp, dp-lr, taylor, falcon, predict, evaluate. The party
@@ -79,7 +79,8 @@ class PolicySettings(Settings):
     partner test if one person is in your data."""
     account_shares: dict[str, Annotated[float, Field(gt=0, le=1)]] = {}
     """Share of the limits of labels, columns and uploads that each peer may use, such as { shop = 0.5 }. By default the
-    peer that comes first may use all of them; a peer without a share gets what one job reveals."""
+    first peer that asks may use all of them; a peer without a share gets what one job reveals.
+    """
     account_period_days: float | None = Field(None, ge=1)
     """Days after which an entry of the disclosure account no longer counts. By default an entry counts for ever. Set it
     only if what was revealed about people is worth little after that time."""
@@ -101,12 +102,13 @@ class PolicySettings(Settings):
     """Largest number of uploads of ids that end without an answer, for each active party in 24 hours. A larger
     number lets a party learn more about who is in the table: raise it only if honest requests often fail."""
     max_kept_mib: int = Field(4096, ge=1, le=2**30)
-    """Largest space in MiB that answers to one active party may take on this server's disk. A label release is kept
-    for ever and takes 24 bytes for each row of the dataset. Raise it if an active party needs more releases and the
-    disk has room."""
+    """Largest space in MiB that answers to one active party may take on this server's disk. A label release is kept for
+    ever and takes 24 bytes for each row of the dataset. Raise it if an active party needs more releases and the disk
+    has space.
+    """
 
     def of(self, kind: type[P]) -> P:
-        """Return the table of one system; the table's defaults where the party file does not have it."""
+        """Return the table of one system; its defaults if the party file does not have the table."""
         return next((table for table in self.tables().values() if isinstance(table, kind)), kind())
 
     def tables(self) -> dict[str, SystemPolicy]:
@@ -115,14 +117,14 @@ class PolicySettings(Settings):
         return {name: value for name, value in fields.items() if isinstance(value, SystemPolicy)}
 
     def options_set(self) -> frozenset[str]:
-        """Return the paths of the options that a party file sets, those of systems' tables included."""
+        """Return the paths of the options that a party file sets, with those of systems' tables."""
         tables = self.tables()
         own = {option_of(type(self), field) for field in self.model_fields_set}
         inner = {f"{name}.{option}" for name, table in tables.items() for option in table.model_fields_set}
         return frozenset(f"policy.{option}" for option in inner | (own - set(tables)))
 
     def check_rows(self, n_rows: int) -> None:
-        """Raises TooFewRows: so few rows are less than `min_rows`."""
+        """Raise TooFewRows if there are fewer rows than `min_rows`."""
         if n_rows < self.min_rows:
             raise TooFewRows(rows=n_rows, least=self.min_rows)
 
@@ -135,8 +137,9 @@ class PolicySettings(Settings):
         return self
 
     def refusals(self, epsilon: float, delta: float, unsafe: Sequence[str] = ()) -> Iterator[tuple[str, str]]:
-        """The field and the reason of what this policy does not allow. A flag that it does not list is let pass only
-        where an operator sees it before he says yes.
+        """Yield the field and the reason of everything that this policy does not allow.
+
+        A flag that the policy does not list passes only if an operator sees it before the approval.
         """
         if epsilon > self.max_epsilon:
             yield "privacy.epsilon", f"{epsilon:g} is more than its max_epsilon = {self.max_epsilon:g}"
@@ -149,7 +152,7 @@ class PolicySettings(Settings):
 
 
 class FitSettings(Settings):
-    """What a measurement server gives the fit of one label mechanism, in a process of its own."""
+    """Limits of a measurement server for the fit of one label mechanism, in a process of its own."""
 
     time_limit_s: float = Field(300.0, gt=0, le=86400)
     """Longest time for the fit of one label mechanism, in seconds. A fit that takes longer is stopped and its job is
@@ -169,7 +172,7 @@ class PopulationSettings(Settings):
     """Delta at which that epsilon holds. Keep it well below 1 / the number of people."""
 
 
-#: Options that each role uses in each system; `System.options` names the other options of [policy].
+# Options that each role uses in each system; `System.options` names the other options of [policy].
 ACCOUNT_OPTIONS = frozenset({"policy.account_shares", "policy.account_period_days"})
 POLICY_OF_ALL = ACCOUNT_OPTIONS | frozenset(
     f"policy.{option}" for option in ("systems", "max_epsilon", "max_delta", "approve", "accept_seed")
@@ -189,7 +192,7 @@ CONSUMER_OPTIONS = {"features", "missing", "categories", "reference_levels", "da
 
 
 class ScoresSettings(Settings):
-    """Where the active party keeps the scores of new rows."""
+    """Place for the scores of new rows at the active party."""
 
     url: str | None = Field(None, min_length=1, repr=False)
     """Destination of the scores of new rows, a file or a database table. By default scores.csv next to the party's
@@ -206,7 +209,7 @@ class ScoresSettings(Settings):
 
 
 def _can_be_listened_on(listen: str) -> str:
-    """A UNIX socket is left to gRPC."""
+    """Return an address that can be listened on. A UNIX socket is left to gRPC."""
     host, _, port = listen.rpartition(":")
     if listen.startswith("unix:") or (host and port.isascii() and port.isdecimal() and int(port) < 2**16):
         return listen
@@ -243,7 +246,7 @@ class PartySettings(Settings):
     scores: ScoresSettings = ScoresSettings()
     fit: FitSettings = FitSettings()
 
-    #: No option: only the command that starts a party makes it rehearse.
+    # Not an option: only the command that starts a party makes it rehearse.
     _excess: Excess | None = PrivateAttr(None)
 
     def in_rehearsal(self, excess: Excess) -> Self:
@@ -258,17 +261,17 @@ class PartySettings(Settings):
 
     @property
     def excess(self) -> Excess:
-        """Return what happens where a job passes a limit of a budget or an account."""
+        """Treatment of a job that exceeds a limit of a budget or an account."""
         return self._excess or Excess()
 
     @property
     def releases_labels(self) -> bool:
-        """Whether this measurement server has labels that it releases row by row."""
+        """True if this measurement server has labels that it releases row by row."""
         return self.role == "measurement" and any(d.label_kind == "number" for d in self.datasets.values())
 
     @property
     def passphrase_file(self) -> Path | None:
-        """Of what the party keeps secret on its disk; None: it stays plain."""
+        """File with the passphrase of the party's secrets on its disk; None leaves them plain."""
         return self.secrets.passphrase_file or self.identity.passphrase_file
 
     @field_validator("peers")
@@ -280,7 +283,7 @@ class PartySettings(Settings):
 
     @model_validator(mode="after")
     def _nothing_is_set_in_vain(self) -> PartySettings:
-        """An option of another role would be read and do nothing."""
+        """Refuse an option of another role, which would be read and do nothing."""
         is_server = self.role == "measurement"
         if "fit" in self.model_fields_set and not self.releases_labels:
             raise ValueError('[fit] is for a measurement server\'s datasets of label_kind = "number", remove it')
@@ -296,11 +299,11 @@ class PartySettings(Settings):
                 in_vain |= dataset.model_fields_set & {"models_per_row"}
             if self.role != "active":
                 in_vain |= dataset.model_fields_set & {"public"}
-            if self.role != "active" or dataset.label is None:  # it counts what trainings reveal of its labels
+            if self.role != "active" or dataset.label is None:  # only there trainings on its labels are counted
                 in_vain |= dataset.model_fields_set & {"label_rate"}
-            if self.role == "active" and dataset.label is not None:  # trained on under label DP
+            if self.role == "active" and dataset.label is not None:  # label DP uses these
                 in_vain -= {"population", "row_is", "label_range"}
-            if self.role == "passive":  # trained on in shares, whole rows under differential privacy
+            if self.role == "passive":  # training in shares with differential privacy of whole rows uses these
                 in_vain -= {"population", "row_is"}
             if is_server and dataset.person is None:
                 in_vain |= dataset.model_fields_set & {"max_rows_per_person"}
@@ -311,7 +314,7 @@ class PartySettings(Settings):
         return self
 
     def options_of_some_systems(self) -> frozenset[str]:
-        """Return what this file sets of the options that only some roles of some systems use."""
+        """Return the options in this file that only some roles of some systems use."""
         scores = {"[scores]"} if "scores" in self.model_fields_set else set[str]()
         flags = set[str]() if self.policy.unsafe else {"policy.unsafe"}
         return (self.policy.options_set() | scores) - POLICY_OF_ALL - flags
@@ -331,10 +334,12 @@ class PartySettings(Settings):
 
     @model_validator(mode="after")
     def _the_cluster_is_not_for_peers(self) -> PartySettings:
-        """Whoever has a certificate of the cluster's authority can run code on it."""
+        """Refuse the peers' authority for the cluster: anyone with a certificate of the cluster's authority can run
+        code on it.
+        """
         if self.compute.authority == self.identity.authority:
             raise ValueError(
-                "compute.authority is that of [identity], which other organisations have certificates of: "
+                "compute.authority is that of [identity], of which other organisations have certificates: "
                 "the cluster needs an authority of its own"
             )
         return self
@@ -398,7 +403,7 @@ class PartySettings(Settings):
         if is_number and dataset.unknown_rows == "zero":
             raise ValueError(
                 f'datasets.{name}.unknown_rows = "zero" cannot go with label_kind = "number", remove it: a label is '
-                "randomised once and remembered, and an id that the table does not have has no label"
+                "randomised once and stored, and an id that the table does not have has no label"
             )
 
     def _check_population(self, name: str, dataset: PartyDatasetSettings) -> None:

@@ -1,6 +1,6 @@
-"""The table of systems: what a party process and whoever reads its jobs, models and files ask. Each is one entry.
+"""The table of systems, one entry for each: a party process uses it, and code that reads jobs, models and files.
 
-A function imports what its system's job is; a seat's room is imported when a party takes the seat.
+A function imports its system's job; the code of a role is imported only when a party plays the role.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from blindfit.algorithms.messages import ParameterValue
     from blindfit.algorithms.protocols.table import Table
+    from blindfit.algorithms.statistics.models import Model
     from blindfit.parties.dp_lr.settings import DPLRJob
     from blindfit.parties.evaluate.settings import EvaluateJob
     from blindfit.parties.falcon.settings import FalconJob
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 MOST_PASSIVE = 16
 MOST_PASSIVE_IN_SHARES = 7
-#: Options of a measurement server, and of a data party that aligns rows by ids, or by similar fields too.
+# Options of a measurement server, and of a data party that aligns rows by ids, or also by similar fields.
 ANSWERS = frozenset({"policy.min_rows", "policy.max_failed_uploads", "policy.max_kept_mib"})
 ALIGNS = frozenset({"policy.min_common"})
 LINKS = ALIGNS | {"policy.taylor.min_linked"}
@@ -85,7 +86,7 @@ def walr() -> System[WalrJob]:
         tables=tables,
         options={"measurement": ANSWERS | {"policy.unsafe"}},
         unsafe=frozenset({UNCHECKED_ROWS}),
-        recorded=False,  # what counts goes by calls of their own; the ledger and receipts keep it
+        recorded=False,  # its messages use separate calls; the ledger and receipts keep a record
         models=models,
     )
 
@@ -191,7 +192,7 @@ def falcon() -> System[FalconJob]:
         return tuple(p.TABLE for p in (falcon, draw, align, ready, receipts))
 
     data_options = ALIGNS | {"policy.unsafe"}
-    return System(  # its parties write parts of a model as those of taylor do, and whoever reads one finds them there
+    return System(  # its parties write parts of a model as taylor's do, so the readers are in taylor's entry
         FalconJob,
         _vertical_roles(data_party, dealer, max_passive=MOST_PASSIVE_IN_SHARES),
         tables=tables,
@@ -241,7 +242,7 @@ def evaluate() -> System[EvaluateJob]:
         tables=_tables_of_two_servers,
         options={"measurement": ANSWERS | {"policy.unsafe"}},
         unsafe=frozenset({UNCHECKED_ROWS}),
-        recorded=False,  # as of walr
+        recorded=False,  # as in walr
     )
 
 
@@ -287,7 +288,7 @@ def _vertical_roles(
     }
 
 
-# --- asking it ---------------------------------------------------------------------------------------
+# --- queries of the table ----------------------------------------------------------------------------
 
 
 @cache
@@ -296,10 +297,10 @@ def system(protocol: str) -> System[Any]:
 
 
 def job_class(values: Mapping[str, Any], source: str) -> type[JobParameters]:
-    """What the tables of a job are to be read as.
+    """Return the class that reads the tables of a job.
 
     Raises:
-        ConfigError: no protocol, or an unknown one; or a table of another system.
+        ConfigError: the protocol is missing or unknown; or a table belongs to another system.
     """
     protocol = values.get("protocol")
     if protocol is None:
@@ -324,13 +325,13 @@ def _all_tables() -> frozenset[str]:
 
 
 def read_proposed(parameters: Mapping[str, ParameterValue]) -> JobParameters:
-    """Raises ConfigError: they are no job."""
+    """Read a proposed job. Raise ConfigError if its parameters do not describe a job."""
     tables = nest(parameters)
     return validate(tables, job_class(tables, PROPOSED), source=PROPOSED)
 
 
 def seats_of(party: Party) -> dict[str, Seat[Any]]:
-    """Of this party's role, in every system that its policy allows."""
+    """Return this party's role in every system that its policy allows."""
     allowed = [name for name in SYSTEMS if name in party.settings.policy.systems]
     roles = {name: system(name).roles.get(party.settings.role) for name in allowed}
     return {name: role.open(party) for name, role in roles.items() if role is not None}
@@ -340,7 +341,7 @@ AddService = Callable[["Party", "grpc.aio.Server"], str]
 
 
 def services_of(role: str) -> Sequence[AddService]:
-    """What a role serves beside sessions, to clients that may not be parties of a job."""
+    """Return the services of a role in addition to sessions, for clients that may not be parties of a job."""
     if role != "measurement":
         return ()
     from blindfit.parties.measurement.seat import add_service
@@ -349,10 +350,10 @@ def services_of(role: str) -> Sequence[AddService]:
 
 
 def snapshot_writer(role: str, vault: Vault, open_workers: OpenWorkers = in_this_process) -> Writer:
-    """What a party of this role keeps of its datasets.
+    """Return the writer of a role's part of its datasets.
 
     Args:
-        open_workers: those of its own cluster, where it has one.
+        open_workers: opener of the workers of its own cluster, if it has one.
     """
     if role != "measurement":
         from blindfit.parties.snapshots.rows_file import write_rows
@@ -367,13 +368,14 @@ def load_party(path: Path, overrides: Sequence[str] = ()) -> PartySettings:
     """Read a party's file.
 
     Raises:
-        ConfigError: names the file and the field; also where an option does nothing in this party's systems.
+        ConfigError: a field has an error, or an option does nothing in this party's systems; the message names file and
+            field.
     """
     return read_party(read_values(path, overrides), str(path))
 
 
 def read_party(values: Mapping[str, Any], source: str) -> PartySettings:
-    """Read the tables of a party's file. Raises ConfigError as `load_party` does."""
+    """Read the tables of a party's file. Raise ConfigError as `load_party` does."""
     policy = values.get("policy")
     said = policy if isinstance(policy, Mapping) else {}
     taken = said.get("systems", PolicySettings().systems)
@@ -399,7 +401,7 @@ def policy_class(systems: Sequence[str]) -> type[PolicySettings]:
 
 
 def _check_options_of_systems(settings: PartySettings, source: str) -> None:
-    """Raises ConfigError: this party's systems do not use an option in this party's role, or do not know a flag."""
+    """Raise ConfigError if this party's systems do not use an option in its role, or do not know a flag."""
     systems, role = settings.policy.systems, settings.role
     if unknown := [name for name in systems if name not in SYSTEMS]:
         raise ConfigError(f"{source}: policy.systems: {unknown[0][:64]!r} is not one of {', '.join(SYSTEMS)}")
@@ -419,18 +421,31 @@ def _refuse_option(option: str, role: str, source: str) -> NoReturn:
     raise ConfigError(f"{source}: {option} is an option of {' or '.join(owners)}, remove it")
 
 
-def load_model(path: str | Path) -> Any:
-    """A model.json of any system: a whole model, or one party's part of a vertical one.
+def load_model(path: str | Path) -> Model:
+    """Read a model.json of any system: a whole model, or one party's part of a vertical one.
+
+    Args:
+        path: the file.
+
+    Returns:
+        A WALRModel (walr), LabelRegressionModel (label-dp), DPLogisticModel (dp-lr) or VerticalModelPart (taylor,
+        falcon). All have `feature_names_in_` and `to_dict`. All but a VerticalModelPart predict by themselves.
 
     Raises:
-        DataError: names the file and what is wrong with it.
+        DataError: the file is missing, or is not a model; the message names the file and the field.
+
+    Example:
+        >>> result = blindfit.run("job.toml", progress=False)
+        >>> model = blindfit.load_model(result.model_files[0])
+        >>> isinstance(model, blindfit.WALRModel), model.feature_names_in_.tolist()
+        (True, ['f0', 'f1', 'f2', 'f3'])
     """
     from blindfit.parties.files.written import read_json
     from blindfit.parties.vertical.model_store import SHARES
 
-    if Path(path).name == SHARES:  # which may be locked
+    if Path(path).name == SHARES:  # this file may be locked
         raise DataError(
-            f"{path} has one party's shares of a model that nobody holds: it cannot be exported",
+            f"{path} has one party's shares of a model that no party holds as a whole: it cannot be exported",
             hint="`blindfit predict` scores rows with it, together with the other parties",
         )
     content = read_json(Path(path))
@@ -443,4 +458,4 @@ def load_model(path: str | Path) -> Any:
             except (DataError, RangeError) as error:
                 raise DataError(f"{path}: {error.message}", hint=error.hint) from None
     formats = [known for name in SYSTEMS for known in system(name).models()]
-    raise DataError(f"{path} is not a model: its format is none of {', '.join(formats)}")
+    raise DataError(f"{path} is not a model: its format is not one of {', '.join(formats)}")

@@ -1,4 +1,4 @@
-"""TOML files -> validated tables: one line for each mistake, naming the file and the field."""
+"""TOML files -> validated tables. Each error is one line that names the file and the field."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from blindfit.algorithms.texts import cut
 from blindfit.parties.renamed import NAME, old_names
 
 MISTAKES_TOLD = 10
-MOST_MISTAKE_CHARS = 300  # of one
-SHORT_NUMBER = r"[+-]?(\d+\.|\.\d+)([eE][+-]?\d+)?"  # as one types them, and TOML has them not
-SUGGESTIONS = 3  # looked for: each is compared with every known name
-MOST_NAME_CHARS = 64  # of an unknown name that one is looked for
+MOST_MISTAKE_CHARS = 300  # length of one mistake
+SHORT_NUMBER = r"[+-]?(\d+\.|\.\d+)([eE][+-]?\d+)?"  # forms that people type, and that TOML does not have
+SUGGESTIONS = 3  # number of names to suggest; each is compared with every known name
+MOST_NAME_CHARS = 64  # length of an unknown name for which suggestions are sought
 
 
 def _is_one_of_the_fractions(fraction: float) -> float:
@@ -40,19 +40,20 @@ def _is_one_of_the_fractions(fraction: float) -> float:
 
 
 HeldOutFraction = Annotated[float, AfterValidator(_is_one_of_the_fractions)]
-"""A fraction of rows that a job may hold out. Few are allowed, so that nobody chooses who is held out (MATH 10)."""
+"""A fraction of rows that a job may hold out. Few are allowed, so that no party chooses the held-out rows (MATH 10)."""
 
 
 class Settings(BaseModel):
-    """Unknown keys are refused: an option that is parsed and never used is worse than none. So are inf and
-    nan, which TOML can write."""
+    """Base of all settings. Unknown keys are refused, because an option that is read and never used is worse than no
+    option. So are inf and nan, which TOML can write.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True)
 
     @field_validator("*", mode="before")
     @classmethod
     def _is_what_it_looks_like(cls, value: Any, info: ValidationInfo) -> Any:
-        """true is no 1, and "1" no number, as pydantic would have them."""
+        """Return a value only in its own type: pydantic would also accept true for 1, and "1" for a number."""
         field = cls.model_fields[str(info.field_name)]
         wanted = tuple(_leaves(field.annotation))
         for given in value if isinstance(value, list | tuple) else (value,):
@@ -76,7 +77,9 @@ def as_value_errors(prefix: str = "") -> Iterator[None]:
 
 
 def read_values(path: Path, overrides: Sequence[str]) -> dict[str, Any]:
-    """Raises ConfigError: the file is not there or not TOML, or an override is not `key.path=value`."""
+    """Return the values of a file. Raise ConfigError if it is absent or not TOML, or an override is not
+    `key.path=value`.
+    """
     values = read_toml(path)
     for override in overrides:
         apply_override(values, override)
@@ -110,7 +113,9 @@ def apply_override(values: dict[str, Any], override: str) -> None:
 
 
 def toml_of(value: str | Sequence[str]) -> str:
-    """As TOML reads it: JSON, but for characters beyond U+FFFF, which it writes as two, and for DEL."""
+    """Return a value in TOML. That is JSON, except for characters beyond U+FFFF, which JSON writes as two, and for
+    DEL.
+    """
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
@@ -122,7 +127,7 @@ def _toml_value(text: str) -> Any:
 
 
 def validate(values: Mapping[str, Any], model: type[S], *, source: str) -> S:
-    """Raises ConfigError: a line with every mistake."""
+    """Return validated settings. Raise ConfigError with a line for every mistake."""
     if wrong := _find_first_mistakes(values):
         raise ConfigError(f"{source}: {'; '.join(wrong)}")
     try:
@@ -132,10 +137,10 @@ def validate(values: Mapping[str, Any], model: type[S], *, source: str) -> S:
 
 
 def mistakes(values: Mapping[str, Any], model: type[BaseModel], *beside: type[BaseModel]) -> list[str]:
-    """What `validate` would complain of.
+    """Return the mistakes that `validate` would report.
 
     Args:
-        beside: of the same file; an unknown name may be meant for one of them.
+        beside: classes of other tables in the same file; an unknown name may be meant for one of them.
     """
     if wrong := _find_first_mistakes(values):
         return wrong
@@ -152,7 +157,7 @@ def _find_first_mistakes(values: Mapping[str, Any]) -> list[str]:
 
 
 def _with_nul(where: str, value: Any) -> list[str]:
-    """Where a text holds a NUL character, which TOML can write and no path, URL or name may hold."""
+    """Return the places of texts with a NUL character. TOML can write it, and no path, URL or name may hold it."""
     if isinstance(value, Mapping):
         inner = [line for name, part in value.items() for line in _with_nul(f"{where}.{name}" if where else name, part)]
         return [line for name in value for line in _with_nul(f"a name in [{where}]", name)] + inner
@@ -164,7 +169,7 @@ def _with_nul(where: str, value: Any) -> list[str]:
 
 
 def _lines(error: ValidationError, *models: type[BaseModel]) -> list[str]:
-    """The first mistakes, and how many more there are: who made thousands will not read them."""
+    """Return the first mistakes, and the number of further ones: nobody reads thousands."""
     found: dict[str, list[ErrorDetails]] = {}
     for mistake in error.errors(include_url=False):
         found.setdefault(name_option(mistake["loc"]), []).append(mistake)
@@ -178,9 +183,11 @@ def _lines(error: ValidationError, *models: type[BaseModel]) -> list[str]:
 
 
 def _line(where: str, mistakes: Sequence[ErrorDetails], models: Sequence[type[BaseModel]]) -> str:
-    """Args:
-    mistakes: all of one option.
-    models: where a name that is near an unknown one is looked for.
+    """Return the line for one option.
+
+    Args:
+        mistakes: all mistakes of one option.
+        models: classes in which to look for a name that is similar to an unknown one.
     """
     first = mistakes[0]
     if first["type"] == "extra_forbidden":
@@ -192,7 +199,7 @@ def _line(where: str, mistakes: Sequence[ErrorDetails], models: Sequence[type[Ba
 
 
 def _explain_choice(mistake: ErrorDetails, model: type[BaseModel]) -> str:
-    """Return what an option means, if it is missing or has a value that is none of its choices; else nothing."""
+    """Return the meaning of an option that is missing, or whose value is not one of its choices; else nothing."""
     if mistake["type"] not in ("missing", "literal_error"):
         return ""
     where: type[BaseModel] | None = model
@@ -201,7 +208,7 @@ def _explain_choice(mistake: ErrorDetails, model: type[BaseModel]) -> str:
         if where is None:
             return ""
         fields = {option_of(where, field): info for field, info in where.model_fields.items()}
-        if part not in fields:  # a name that the writer of the file has chosen, or a place in a list
+        if part not in fields:  # a name that the author of the file chose, or a place in a list
             continue
         info = fields[str(part)]
         where = next(iter(_models_in(info.annotation)), None)
@@ -223,14 +230,14 @@ def _meant(where: str, name: str, models: Sequence[type[BaseModel]]) -> str:
     if not close:
         return ""
     option = by_name[close[0]]
-    if "." in where and close[0] == name:  # the name is right, and the table is not
+    if "." in where and close[0] == name:  # the name is right, but not the table
         return f"; did you mean {option}{'' if '.' in option else ', outside of all tables'}?"
-    is_in_a_table = "." in where  # then it is there that a name is misspelt
+    is_in_a_table = "." in where  # then a name in that table is misspelt
     return f"; did you mean {close[0] if is_in_a_table or close[0] in known else option}?"
 
 
 def _list_known_names(model: type[BaseModel]) -> Iterable[str]:
-    """Yield each option with its table. NAME stands for the name of a table that the writer of the file chooses."""
+    """Yield each option with its table. NAME stands for the name of a table that the author of the file chooses."""
     for field, info in model.model_fields.items():
         yield (name := option_of(model, field))
         table = f"{name}.{NAME}" if get_origin(info.annotation) is dict else name
@@ -239,12 +246,12 @@ def _list_known_names(model: type[BaseModel]) -> Iterable[str]:
 
 
 def option_of(model: type[BaseModel], field: str) -> str:
-    """Return how a file writes the option that a field has."""
+    """Return the name of a field's option in a file."""
     return model.model_fields[field].alias or field
 
 
 def _leaves(annotation: Any) -> Iterator[Any]:
-    """Types and literal values that an option may be of."""
+    """Yield the types and literal values that an option may have."""
     for argument in (arguments := get_args(annotation)):
         yield from _leaves(argument)
     if not arguments:
@@ -258,7 +265,7 @@ def _is_no_number(given: Any, wanted: Sequence[Any]) -> bool:
         return False
     with contextlib.suppress(ValueError):
         return math.isfinite(float(given))
-    return False  # what it is pydantic says
+    return False  # pydantic reports any other error
 
 
 def _models_in(annotation: Any) -> Iterable[type[BaseModel]]:
@@ -268,7 +275,7 @@ def _models_in(annotation: Any) -> Iterable[type[BaseModel]]:
         yield from _models_in(argument)
 
 
-# --- what was wrong with a value, in words -------------------------------------------------------------
+# --- the error in a value, in words --------------------------------------------------------------------
 
 MOST_GIVEN_CHARS = 40
 WANTED = {
@@ -289,7 +296,7 @@ WANTED = {
     "model_type": "a table",
     "model_attributes_type": "a table",
 }
-#: Of values of the right type; filled with what pydantic says of the limit.
+# For values of the right type; filled with pydantic's own limits.
 LIMITS = {
     "greater_than": "above {gt}",
     "greater_than_equal": "at least {ge}",
@@ -304,15 +311,15 @@ LIMITS = {
     "too_long": "a list of {max_length} or fewer values",
 }
 LENGTHS = {"string_too_short", "string_too_long", "too_short", "too_long"}
-#: A choice or a name is no secret; another text may be a URL with a password.
+# A choice or a name is not secret; another text may be a URL with a password.
 SHOWN = {"literal_error", "string_pattern_mismatch"}
-#: How pydantic calls a choice between types, behind the option's name.
+# pydantic's names of a choice between types, after the option's name.
 _CHOICES = {"int", "float", "str", "bool", "constrained-str", "constrained-int", "constrained-float"}
 _CHOSEN_LIST = re.compile(r"(tuple|list|dict|function-[a-z]+)\[")  # also before the place of a value
 
 
 def name_option(location: Iterable[str | int]) -> str:
-    """The option as in the file: "datasets.rows.features", not with the type that was tried."""
+    """Return the option as in the file: "datasets.rows.features", not with the type that was tried."""
     parts = [part for part in map(str, location) if not _CHOSEN_LIST.match(part)]
     while len(parts) > 1 and (parts[-1] in _CHOICES or "[" in parts[-1]):
         parts.pop()
@@ -321,11 +328,12 @@ def name_option(location: Iterable[str | int]) -> str:
 
 @dataclass(frozen=True)
 class Wrong:
-    """
+    """The error in a value.
+
     Attributes:
-        message: the whole of it, where one type alone was tried.
-        wanted: in a few words; empty where the message has it.
-        given: likewise.
+        message: whole message, if only one type was tried.
+        wanted: description of the right values; empty if the message has it.
+        given: description of the value; empty if the message has it.
     """
 
     message: str
@@ -334,8 +342,10 @@ class Wrong:
 
     @classmethod
     def of(cls, error: Mapping[str, Any]) -> Wrong:
-        """Args:
-        error: one of pydantic's, with its input.
+        """Return the error in our words.
+
+        Args:
+            error: error of pydantic, with its input.
         """
         message = str(error["msg"]).removeprefix("Value error, ")
         kind, value = str(error["type"]), error.get("input")
@@ -350,15 +360,17 @@ class Wrong:
 
 
 def _short(limits: Mapping[str, Any]) -> dict[str, Any]:
-    """1 and not 1.0."""
+    """Return limits with 1 in place of 1.0."""
     return {
         name: int(limit) if isinstance(limit, float) and limit.is_integer() else limit for name, limit in limits.items()
     }
 
 
 def describe_given(value: Any, *, show_text: bool) -> str:
-    """Args:
-    show_text: a text itself, and not only that it is one: it may be a URL with a password.
+    """Return the description of a value.
+
+    Args:
+        show_text: True to show a text itself, which may be a URL with a password.
     """
     if isinstance(value, str):
         if not show_text:
@@ -377,7 +389,7 @@ def describe_given(value: Any, *, show_text: bool) -> str:
 
 
 def in_a_line(found: Sequence[Wrong]) -> str:
-    """What is wrong with one option, which may be of several types and fits none."""
+    """Return the error in one option, which may have several types and fits none of them."""
     messages = list(dict.fromkeys(wrong.message for wrong in found))
     if len(messages) == 1 or not all(wrong.wanted for wrong in found):
         return " or ".join(messages)

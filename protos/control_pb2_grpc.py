@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class ControlStub(object):
-    """The coordinator arranges; it never sees a share, key, score or gradient.
+    """The coordinator arranges jobs; it never sees a share, key, score or gradient.
     """
 
     def __init__(self, channel):
@@ -78,7 +78,7 @@ class ControlStub(object):
 
 
 class ControlServicer(object):
-    """The coordinator arranges; it never sees a share, key, score or gradient.
+    """The coordinator arranges jobs; it never sees a share, key, score or gradient.
     """
 
     def Describe(self, request, context):
@@ -94,16 +94,16 @@ class ControlServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Check(self, request, context):
-        """Whether the party would accept a proposal: it fails as Propose would, and nothing is kept of it.
+        """Check whether the party would accept a proposal. The call fails as Propose would, and stores nothing.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Reserve(self, request, context):
-        """Take a place for a session among those of its proposer that run, or in the proposer's queue. To be asked again
-        until none is ahead. A coordinator asks the parties of a job one after the other, in the order of their names:
-        two jobs that both take places in this order never wait for each other.
+        """Take a place for a session among the running sessions of its proposer, or in the proposer's queue. Repeat the call
+        until no session is ahead. A coordinator calls the parties of a job one after the other, in the order of their
+        names: two jobs that both take places in this order never wait for each other.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -128,7 +128,7 @@ class ControlServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Waiting(self, request, context):
-        """Whom a party waits for. Asked by the coordinator, and by a party of the session that has waited too long.
+        """List the parties that a party waits for. The coordinator calls it, and a party that has waited too long.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -186,7 +186,7 @@ def add_ControlServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class Control(object):
-    """The coordinator arranges; it never sees a share, key, score or gradient.
+    """The coordinator arranges jobs; it never sees a share, key, score or gradient.
     """
 
     @staticmethod

@@ -47,8 +47,8 @@ class ExchangeServicer(object):
     """
 
     def Open(self, request_iterator, context):
-        """The first frame is a Hello; the first acknowledgement tells which frame the receiver wants next, so that
-        after a cut the sender opens again and goes on from there.
+        """The first frame is a Hello. The first acknowledgement names the next frame that the receiver wants: after a lost
+        connection the sender opens a new stream and goes on from there.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -26,8 +26,8 @@ if _version_not_supported:
 
 
 class MeasurementStub(object):
-    """The measurement server's own interface. A client needs nothing else of Blindfit: a certificate of the same
-    authority, this file and docs/measurement.md.
+    """The measurement server's own interface. A program that calls it needs only a certificate of the same authority, this
+    file and docs/reference/measurement_api.md; it needs no other part of Blindfit.
     """
 
     def __init__(self, channel):
@@ -59,12 +59,12 @@ class MeasurementStub(object):
 
 
 class MeasurementServicer(object):
-    """The measurement server's own interface. A client needs nothing else of Blindfit: a certificate of the same
-    authority, this file and docs/measurement.md.
+    """The measurement server's own interface. A program that calls it needs only a certificate of the same authority, this
+    file and docs/reference/measurement_api.md; it needs no other part of Blindfit.
     """
 
     def Describe(self, request, context):
-        """What the server says about a dataset to those who may use it: nothing of this depends on a label.
+        """Describe a dataset to a party that may use it. No part of the answer depends on a label.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -72,7 +72,7 @@ class MeasurementServicer(object):
 
     def Aggregate(self, request_iterator, context):
         """One weighted aggregate: sum over rows of label x weights, plus noise.
-        client: open; then, if the server says send_rows: rows ..., end
+        caller: open; then, if the server sends send_rows: rows ..., end
         server: opened; the answer; then, if not every row counted, kept ...
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -80,8 +80,8 @@ class MeasurementServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ReleaseLabels(self, request_iterator, context):
-        """Numeric labels row by row, each randomised by itself, once and for ever.
-        client: open; then, once the server has opened: ids ..., end
+        """Numeric labels row by row. Each label is randomised by itself, once and for ever.
+        caller: open; then, after the server's opened: ids ..., end
         server: opened; the fitted mechanism; then labels ..., one for each id, in the order sent
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -126,8 +126,8 @@ def add_MeasurementServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class Measurement(object):
-    """The measurement server's own interface. A client needs nothing else of Blindfit: a certificate of the same
-    authority, this file and docs/measurement.md.
+    """The measurement server's own interface. A program that calls it needs only a certificate of the same authority, this
+    file and docs/reference/measurement_api.md; it needs no other part of Blindfit.
     """
 
     @staticmethod

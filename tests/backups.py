@@ -1,4 +1,4 @@
-"""A party's database, put aside and brought back, as an operator does it with a backup."""
+"""Back up and restore a party's database, as an operator does."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def back_up(database: Path, copy: Path) -> Path:
-    """Also while it is open."""
+    """Back up a database, even if it is open."""
     copy.parent.mkdir(parents=True, exist_ok=True)
     copy.unlink(missing_ok=True)
     with contextlib.closing(sqlite3.connect(database)) as source, contextlib.closing(sqlite3.connect(copy)) as target:
@@ -18,7 +18,7 @@ def back_up(database: Path, copy: Path) -> Path:
 
 
 def restore(copy: Path, database: Path) -> None:
-    """Of a database that nobody has open."""
+    """Restore a database that nobody has open."""
     for suffix in ("-wal", "-shm"):
         database.with_name(database.name + suffix).unlink(missing_ok=True)
     shutil.copy(copy, database)

@@ -1,4 +1,4 @@
-"""Secrets that were planted, in every spelling, and everything that is said or sent while a job runs."""
+"""Planted secrets, in every spelling, and everything that is printed or sent while a job runs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Secret = int | float | str | bytes
 
 
 def spellings(secret: Secret) -> set[bytes]:
-    """How somebody could have written it down."""
+    """Return all ways to write the secret down."""
     if isinstance(secret, float):
         return {repr(secret).encode(), np.float64(secret).tobytes(), np.float64(secret).byteswap().tobytes()}
     if isinstance(secret, str):
@@ -33,13 +33,13 @@ def spellings(secret: Secret) -> set[bytes]:
 
 
 def _encoded(octets: bytes) -> set[bytes]:
-    """Hex; and base64 wherever in a longer text it begins, without the ends that depend on what is beside it."""
+    """Return hex, and base64 for each place in a longer text, without the ends that depend on neighbouring bytes."""
     shifted = {base64.b64encode(bytes(ahead) + octets)[4:-4] for ahead in range(3)}
     return {octets.hex().encode(), octets.hex().upper().encode(), *shifted}
 
 
 def hits(secrets: Mapping[str, Secret], where: Mapping[str, bytes]) -> set[tuple[str, str]]:
-    """Which secret is found in what."""
+    """Return which secret is found in which place."""
     spelt = {name: spellings(secret) for name, secret in secrets.items()}
     assert all(len(text) >= 6 for texts in spelt.values() for text in texts), "a secret so short is found anywhere"
     return {(s, place) for s, texts in spelt.items() for place, said in where.items() if any(t in said for t in texts)}
@@ -47,7 +47,7 @@ def hits(secrets: Mapping[str, Secret], where: Mapping[str, bytes]) -> set[tuple
 
 @dataclass
 class Heard:
-    """What left the parties, by where it was said."""
+    """Everything that left the parties, by where it went."""
 
     logs: list[Any] = field(default_factory=list)
     records: list[str] = field(default_factory=list)
@@ -56,7 +56,7 @@ class Heard:
     errors: list[str] = field(default_factory=list)
 
     def error(self, error: BaseException) -> None:
-        """As the coordinator's user sees it, with all that a traceback would add."""
+        """Record the error as the coordinator's user sees it, with all that a traceback would add."""
         self.errors += [str(error), str(getattr(error, "hint", "")), "".join(traceback.format_exception(error))]
 
     @property
@@ -76,7 +76,7 @@ class _Records(logging.Handler):
 
 @contextlib.contextmanager
 def listening() -> Iterator[Heard]:
-    """Logs at DEBUG, of libraries too, standard output and error, and each message as it goes onto the wire."""
+    """Record logs at DEBUG, of libraries too, standard output and error, and each message as it goes onto the wire."""
     heard, root, bring = Heard(), logging.getLogger(), ExchangeChannel.bring
     handler, level = _Records(heard), root.level
 

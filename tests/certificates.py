@@ -14,7 +14,7 @@ from blindfit.parties.identity.identity import Identity, load_identity
 
 
 def demo_authority(directory: Path) -> Path:
-    """The folder of an authority below `directory`, made on the first call."""
+    """Return the folder of an authority below `directory`, made on the first call."""
     folder = directory / "certs"
     if not (folder / "authority.pem").exists():
         create_authority(folder, "Test authority", days=2)
@@ -23,13 +23,13 @@ def demo_authority(directory: Path) -> Path:
 
 @cache
 def make_identity(authority_dir: Path, name: str) -> Identity:
-    """The identity of a party under that authority, the same for the whole test session and its processes."""
+    """Return a party's identity under that authority, the same for the whole test session and its processes."""
     files = PartyFiles.in_folder(authority_dir / name)
     return load(files if files.certificate.exists() else issue(authority_dir, name, days=1))
 
 
 class NothingRevoked:
-    """In the place of a revocation list."""
+    """Stand-in for a revocation list."""
 
     def has(self, certificate: object) -> bool:
         return False
@@ -37,7 +37,7 @@ class NothingRevoked:
 
 @contextmanager
 def quick_connections(authority_dir: Path) -> Iterator[None]:
-    """One handshake each, not one to learn the peer's certificate and one with it."""
+    """Make connections with one handshake each, not one more to learn the peer's certificate."""
 
     def known(_own: object, peer: str, *_: object) -> bytes:
         return make_identity(authority_dir, peer).certificate_pem

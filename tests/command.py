@@ -1,7 +1,7 @@
 """The command line as most tests run it: in this process, with parties that are forked from one that has imported it.
 
 Two thirds of a small job's time are imports, the same in every test. A forked party is a process as any other, with
-memory, files, signals and an exit code of its own; `in_a_process` starts everything anew, as a user does.
+memory, files, signals and an exit code of its own; `in_a_process` starts everything from nothing, as a user does.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from multiprocessing import connection
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import IO, Any
 from unittest import mock
 
@@ -28,13 +28,14 @@ from blindfit.coordinator.running import nursery
 from blindfit.parties import node
 from blindfit.parties.measurement import fitting
 from tests.fork_server import FULL_SIZE_KEYS, PRELOADED, forks
+from tests.modules import without_main
 from tests.quick_keys import quick_keys
 
 ROOT = Path(__file__).parents[1]
 CANVAS = "matplotlib.backends.backend_svg.FigureCanvasSVG"  # imported where it is used: each child imports this module
 ENVIRONMENT = {"COLUMNS": "200"}  # no line of an error is broken
 
-# A process has one such server: for `fitting` alone it would import less.
+# A process has one such server: only for `fitting` it would import less.
 fitting._processes.set_forkserver_preload(PRELOADED)
 
 _command_of = cache(typer.main.get_command)  # a command of each function of the command line
@@ -47,10 +48,10 @@ def _not_drawn(_canvas: object, file: IO[str], **_metadata: Any) -> None:
 
 
 def blindfit(directory: Path, *arguments: str, main: Callable[[], None] = cli.main, pictures: bool = False) -> Done:
-    """What `blindfit ARGUMENTS` says and how it ends, in a directory; a party whose file is right is not started.
+    """Run `blindfit ARGUMENTS` in a directory, and return its output and exit code; no party with a valid file starts.
 
     Args:
-        pictures: are drawn in a report. They take a fifth of a second; tests/report draws each kind.
+        pictures: True to draw the pictures of a report. They take a fifth of a second; tests/report draws each kind.
     """
     said, errors, code = io.StringIO(), io.StringIO(), 0
     with (
@@ -73,13 +74,13 @@ def blindfit(directory: Path, *arguments: str, main: Callable[[], None] = cli.ma
 
 @contextlib.contextmanager
 def forked_parties() -> Iterator[None]:
-    """Let the processes from which parties start be forked, as long as the block runs."""
+    """Fork the processes from which parties start, as long as the block runs."""
     with mock.patch.object(nursery, "subprocess", SimpleNamespace(**{**vars(subprocess), "Popen": Forked})):
         yield
 
 
 def in_a_process(directory: Path, *arguments: str, module: str = "blindfit", timeout_s: float = 90) -> Done:
-    """The same between processes that all start from nothing."""
+    """Run the command between processes that all start from nothing."""
     return subprocess.run(
         [sys.executable, "-m", module, *arguments],
         cwd=directory,
@@ -92,13 +93,13 @@ def in_a_process(directory: Path, *arguments: str, module: str = "blindfit", tim
 
 
 class Forked:
-    """What tests and the launcher use of `subprocess.Popen`.
+    """The part of `subprocess.Popen` that tests and the launcher use.
 
     Args:
         words: an interpreter, -m, a module and its arguments.
         stdout, stderr: files, by default the same, or PIPE.
         stdin: PIPE or nothing.
-        text: whether pipes are of text.
+        text: True for pipes of text.
     """
 
     def __init__(
@@ -122,7 +123,7 @@ class Forked:
         self.stdin, self.stdout, self.stderr = (ours.get(number) for number in (0, 1, 2))
         files = {number: _path(what) for number, what in given.items() if not isinstance(what, int)}
         self._process = forks.Process(target=_run, args=(self.args[2:], *place, {**files, **theirs}), daemon=False)
-        with mock.patch.dict(sys.modules, {"__main__": ModuleType("__main__")}):  # the child has no use for pytest's
+        with without_main():
             self._process.start()
         for pipe in theirs.values():
             pipe.close()
@@ -145,7 +146,7 @@ class Forked:
         return self._process.exitcode
 
     def send_signal(self, number: int) -> None:
-        """Of one that has ended the server has taken its leave: its id may be another process's by now."""
+        """Send a signal, unless the process has ended: another process may have its id by now."""
         if self.poll() is None:
             os.kill(self.pid, number)
 
@@ -157,7 +158,7 @@ class Forked:
 
 
 class Piped(Forked):
-    """One whose output is read here, as text."""
+    """A process whose output is read here, as text."""
 
     stdout: IO[str]
     stderr: IO[str]
@@ -166,7 +167,7 @@ class Piped(Forked):
         super().__init__(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=cwd, text=True)
 
     def communicate(self, timeout: float | None = None) -> tuple[str, str]:
-        self.wait(timeout)  # it says less than a pipe holds
+        self.wait(timeout)  # the output is shorter than a pipe's buffer
         said = self.stdout.read(), self.stderr.read()
         self.close()
         return said
@@ -189,7 +190,7 @@ def _file_of(pipe: connection.Connection, *, writes: bool, text: bool) -> IO[Any
 def _run(
     words: list[str], directory: str, environment: dict[str, str], files: dict[int, Path | connection.Connection]
 ) -> None:
-    """In the child: from here on as if it had been started with these words."""
+    """Run in the child as if it had been started with these words."""
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(directory)

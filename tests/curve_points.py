@@ -1,4 +1,4 @@
-"""For a conftest whose tests have ed25519 itself, not quick_points.py."""
+"""For a conftest whose tests need ed25519 itself, not quick_points.py."""
 
 from collections.abc import Iterator
 from unittest import mock

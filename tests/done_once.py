@@ -1,4 +1,4 @@
-"""A job that is done once for a module: each test has a copy of all that it left."""
+"""A job that runs once for a module: each test gets a copy of its files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.world import World
 
 
 def done_once(make: Callable[[Path], Any], job: str = "job.toml") -> tuple[Any, Any]:
-    """Fixtures job_done, a house and its first job, which nobody disturbed; and trained, the same for a test alone."""
+    """Return two fixtures: job_done, a house and its undisturbed first job; and trained, a copy for one test."""
 
     @pytest.fixture(scope="module")
     def job_done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any]:
@@ -30,7 +30,7 @@ def done_once(make: Callable[[Path], Any], job: str = "job.toml") -> tuple[Any, 
 
 
 class Kept:
-    """What a first job left, which every test finds as it was, in the same folder: what is kept there names paths."""
+    """State after a first job. Every test finds it unchanged in the same folder, because files there name paths."""
 
     def __init__(self, project: World) -> None:
         self._directory, self._copy = project.root, project.root.with_name("kept")
@@ -52,7 +52,8 @@ class Kept:
 
 
 def run_once(make: Callable[[Path], World], out: str) -> tuple[Any, Any]:
-    """Return two fixtures: first_run, what a module's first real run left; and ran, the project with it, for a test.
+    """Return two fixtures: first_run, the state after a module's first real run; and ran, the project with it, for a
+    test.
 
     Args:
         make: makes the project in a folder.

@@ -1,4 +1,4 @@
-"""Small cases as one test: what pytest does for a test of its own, 2 ms and more, is longer than most of them."""
+"""Many small cases as one test: pytest's own work for a test takes 2 ms or more, longer than most of the cases."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 
 Test = Callable[..., None]
-# What ends a case and not the run. Outcomes of pytest are no Exception, and so neither is a group of them.
+# These end a case and not the run. Outcomes of pytest are not Exceptions, so neither is a group of them.
 TOLD = (Exception, pytest.fail.Exception, pytest.skip.Exception, BaseExceptionGroup)
 
 
 def each_case(
     names: str | Sequence[str], values: Iterable[Any], *, ids: Callable[[Any], Any] | Iterable[str] | None = None
 ) -> Callable[[Test], Test]:
-    """Written as pytest.mark.parametrize is: all cases are run, and the error names those that failed.
+    """Run all cases in one test, and name the failing ones in the error; written as pytest.mark.parametrize is.
 
-    A `tmp_path` is a case's own; other fixtures are the same for all, so no case may change what they are.
+    Each case has its own `tmp_path`; other fixtures are the same for all, so no case may change them.
     """
     fields = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
     cases = [_values(case, alone=len(fields) == 1) for case in values]
@@ -61,14 +61,14 @@ def each_case(
 
 
 def _hung(error: BaseException) -> bool:
-    """Whether pytest-timeout ended it, which does so once in a test."""
+    """Return True if pytest-timeout ended it, which happens once in a test."""
     if isinstance(error, BaseExceptionGroup):
         return any(map(_hung, error.exceptions))
     return str(error).startswith("Timeout")
 
 
 def _values(case: Any, *, alone: bool) -> tuple[Any, ...]:
-    """What pytest.param holds, of which `ids` tell more than its own id."""
+    """Return the values of pytest.param; `ids` name a case better than its own id."""
     if hasattr(case, "marks"):
         if case.marks:
             raise TypeError("a case has no marks of its own")

@@ -35,8 +35,8 @@ PRELOADED = [
     *("scipy.signal", "sqlalchemy.dialects.sqlite", "cryptography.hazmat.backends.openssl"),
     *("encodings.idna", "encodings.utf_8_sig", "xml.dom.minidom"),
     *("joblib", "pydantic.type_adapter", "typer._adapters"),
-    *("pandas", "pyarrow.pandas_compat", "pyarrow.vendored.version"),  # which pyarrow looks for
-    "tests.command",  # where a child begins
+    *("pandas", "pyarrow.pandas_compat", "pyarrow.vendored.version"),  # pyarrow looks for them
+    "tests.command",  # a child begins there
     "tests.preloaded",
 ]
 FULL_SIZE_KEYS = {"KEYS_OF_FORKED_PARTIES": "full size"}  # a forked party with this environment has no quick keys
@@ -65,7 +65,7 @@ def start_none() -> None:
 
 
 def _know_server(**names: Any) -> None:
-    """Set names of CPython's object for the server: the module's docstring says why."""
+    """Set names of CPython's object for the server: the module's docstring gives the reason."""
     vars(forkserver._forkserver).update(names)
 
 
@@ -78,7 +78,7 @@ def full_size_keys() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _unheard() -> Iterator[None]:
-    """Silence what the block starts, and all that it forks: tests read their files and pipes."""
+    """Discard the output of all that the block starts or forks: tests read the files and pipes of these processes."""
     kept = {number: os.dup(number) for number in (1, 2)}
     nowhere = os.open(os.devnull, os.O_WRONLY)
     try:

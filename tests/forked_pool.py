@@ -1,5 +1,7 @@
-"""loky's processes forked, as the parties of other tests, from one that has imported all of Blindfit: to start anew
-costs each half a second, and a task that fails ends them all. `blindfit benchmark` of tests/work starts its own anew.
+"""loky's processes, forked from one that has imported all of Blindfit, as other tests' parties are.
+
+A new start costs each process half a second, and a task that fails ends them all. `blindfit benchmark` of tests/work
+starts its own from nothing.
 """
 
 from __future__ import annotations

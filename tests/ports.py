@@ -1,4 +1,4 @@
-"""Addresses that are known before whoever listens there is up, and stay the same when it starts again."""
+"""Addresses that are known before their server is running, and stay the same when it starts again."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ _held: list[socket.socket] = []
 
 
 def held_address() -> str:
-    """The system gives its port to nobody else while this process lives; servers, which all set SO_REUSEADDR, may
-    listen on it beside these sockets, which never do."""
+    """Return an address whose port the system gives to nobody else while this process lives.
+
+    Servers set SO_REUSEADDR, so they may listen on it together with these sockets, which never listen."""
     while True:
         v4 = _bound("127.0.0.1", 0)
         port: int = v4.getsockname()[1]
         try:
             _held.extend((v4, _bound("::1", port)))
         except OSError as error:
-            if error.errno == errno.EADDRINUSE:  # of the other family somebody has it
+            if error.errno == errno.EADDRINUSE:  # another process has the port in the other family
                 continue
             _held.append(v4)  # this machine has no IPv6
         return f"localhost:{port}"

@@ -1,4 +1,4 @@
-"""A real PostgreSQL server of one's own, in a temporary directory, on a port that nobody else is given."""
+"""A real PostgreSQL server for the tests, in a temporary directory, on a port that nobody else gets."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class PostgresServer:
 
 @contextmanager
 def running_postgres() -> Iterator[PostgresServer]:
-    """Skips the test where there is no PostgreSQL; fails it under CI, where there must be one."""
+    """Skip the test without PostgreSQL on this machine; fail it under CI, where there must be one."""
     binaries = find_binaries()
     if binaries is None:
         unavailable = "no PostgreSQL server on this machine (initdb and postgres): apt-get install postgresql"
@@ -112,7 +112,7 @@ def _started(binaries: Path, directory: Path) -> Iterator[PostgresServer]:
 
 
 def _unprivileged(directory: Path) -> dict[str, Any]:
-    """PostgreSQL refuses to run as root: whom to run it as instead."""
+    """Return another user to run as: PostgreSQL refuses to run as root."""
     if os.geteuid() != 0:
         return {}
     names = {entry.pw_name for entry in pwd.getpwall()}

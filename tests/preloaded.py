@@ -1,5 +1,6 @@
-"""The last of what the parent of all forked parties imports: what each would make for itself, and a collector that
-leaves alone, and unwritten, what all of them share.
+"""The last imports of the parent of all forked parties: objects that each party would make for itself.
+
+The collector leaves all that the parties share untouched, and so unwritten.
 """
 
 import gc

@@ -1,4 +1,4 @@
-"""Imported before everything else by the parent of all forked parties.
+"""The parent of all forked parties imports this module before everything else.
 
 Nothing that it imports is garbage, and it outlives a client that is killed between its connection and its request.
 CPython before 3.14 ends the server then, and no test after it can fork; tests kill commands at any moment.

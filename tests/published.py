@@ -1,4 +1,4 @@
-"""The snapshot that a test's jobs read, made where there is none: what a party's operator would have typed."""
+"""The snapshot that a test's jobs read, made if it is missing, as a party's operator would do."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""In the place of Paillier keys of full size: of 512 bits, and all else as ever. For every test whose claim is not
-about how well ciphertexts hide. Forked parties have such keys, unless their environment says otherwise; those that
-start as a user's do have keys of full size.
+"""Paillier keys of 512 bits in the place of full ones, with everything else unchanged.
+
+They are for every test whose claim is not about how well ciphertexts hide. Forked parties have such keys, unless their
+environment asks for others. Parties that start as a user's do have keys of full size.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ BITS = 512
 
 
 def small_key(*_: object) -> PrivateKey:
-    """Another one each time."""
+    """Return another key each time."""
     return insecure_private_key(BITS)
 
 
 @contextmanager
 def quick_keys(make: Callable[..., PrivateKey] = small_key) -> Iterator[None]:
-    """Of the vertical trainings that this process takes part in, and of rows that it hides."""
+    """Use small keys for the vertical trainings of this process, and for rows that it hides."""
     with ExitStack() as patched:
         for making in (BlindfitEngine, falcon_key_node, hidden_rows):
             patched.enter_context(mock.patch.object(making, "generate_private_key", make))
@@ -39,5 +40,5 @@ def quick_keys(make: Callable[..., PrivateKey] = small_key) -> Iterator[None]:
 
 
 def _check(key: PublicKey, *, min_bits: int = LEAST_BITS, **how: Any) -> None:
-    """A larger key must be as large as was asked for."""
+    """Check that a key larger than the small ones is as large as required."""
     check_public_key(key, min_bits=BITS if key.bits == BITS else min_bits, **how)

@@ -1,5 +1,6 @@
-"""In the place of ed25519: a group whose points are as long, and a thirtieth of the work. For every test whose claim is
-not about points. Those of tests/alignment and tests/benchmarks, and all processes that start from nothing, have the
+"""A stand-in for ed25519: a group whose points are as long, and a thirtieth of the work. It serves every test whose
+claim is not about points. Those of tests/alignment and tests/benchmarks, and all processes that start from nothing,
+have the
 curve.
 
 Squares modulo a safe prime, to the power of a scalar's first 32 bits. Blinding commutes, a wrong point is refused where

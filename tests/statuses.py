@@ -1,4 +1,4 @@
-"""What a client that knows only the standard reads in a status: `google.rpc.Status` and its details."""
+"""The content of a status for a client that knows only the standard: `google.rpc.Status` and its details."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def fields_of(status: Status) -> dict[str, str]:
 
 
 def reason_of_call(error: grpc.aio.AioRpcError) -> str:
-    """Of a call that a server of ours refused."""
+    """Return the reason of a call that a server of ours refused."""
     status = rpc_status.from_call(error)
     assert status is not None, error
     return reason_of(status)

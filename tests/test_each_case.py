@@ -1,4 +1,4 @@
-"""The many cases of a test: none is left out, each that fails is named, and what would check nothing is refused."""
+"""The many cases of a test: all run, each failure is named, and a test that would check nothing is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tests/fork_server.py and tests/preloaded_first.py set in CPython is what CPython reads."""
+"""CPython reads what tests/fork_server.py and tests/preloaded_first.py set in it."""
 
 from __future__ import annotations
 

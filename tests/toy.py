@@ -1,7 +1,7 @@
 """Secure product of two additively shared vectors: a whole protocol on one page, to prove the plumbing with.
 
 Source: Beaver, CRYPTO 1991 (multiplication triples); MAC-free, as in the SPDZ online phase.
-Model: two share holders, semi-honest, one dealer (the key node) that does not collude.
+Model: two parties with shares, semi-honest, one dealer (the key node) that does not collude.
 
     step  who        does                                  sends
     0     dealer     a, b random; c = a*b                  TripleShare to each
@@ -93,7 +93,7 @@ async def run_dealer(n: int, parties: tuple[str, str], uniform: Uniform, channel
         await channel.send(party, triple)
 
 
-# --- the specification: all seats in one process, no channel ----------------------------------------
+# --- the specification: all roles in one process, no channel ----------------------------------------
 
 
 def run_locally(x: tuple[Vector, Vector], y: tuple[Vector, Vector], uniform: Uniform) -> tuple[Vector, Vector]:

@@ -1,4 +1,4 @@
-"""A party that no peer reaches, for tests that call in this process what it does."""
+"""A party that no peer reaches, for tests that call its functions in this process."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ def unconnected(settings: PartySettings, root: Path, store: Store | None = None)
     """
     Args:
         root: the folder of the party's file.
-        store: None: a new one in its data directory.
+        store: store of the party; by default a new one in its data directory.
     """
     return Party(settings, root, None, store or Store.of(settings, root))

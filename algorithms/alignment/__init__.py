@@ -1,1 +1,1 @@
-"""Which rows of several parties belong together, before anything is trained on them: by equal ids, or by likeness."""
+"""Find the rows of several parties that belong together, by equal ids or by likeness, before training starts."""

@@ -4,9 +4,9 @@ A record's quasi-identifiers are normalised and cut into tokens; each token sets
 whole record, at places that only a holder of the secret can compute.
 
 Source: Schnell, Bachteler, Reiher 2011 (one filter for a record); Schnell, Borgs 2016 (folding).
-Departures: the places of a token are independent, cut from one keyed hash. The usual double hashing, place i at
-h1 + i h2, makes every token an arithmetic progression: there are few of those, they are recognised in a filter without
-the secret, and names were read off in that way (Niedermeyer, Steinmetzer, Kroll, Schnell 2014).
+Departures: the places of a token are independent, cut from one keyed hash. The usual double hashing puts place i at
+h1 + i h2, so every token is an arithmetic progression. There are few progressions, they are recognised in a filter
+without the secret, and names were read off in that way (Niedermeyer, Steinmetzer, Kroll, Schnell 2014).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Field:
     """One quasi-identifier.
 
     Args:
-        name: of the column, the same at both parties; fields of different names share no token.
+        name: column, the same at both parties; fields of different names share no token.
         kind: "text" is cut into bigrams; "date", written YYYY-MM-DD, into digits, each with its place.
         hashes: bits that each token sets, 1 to 32: the weight of the field.
     """
@@ -63,10 +63,10 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
-    """How records become filters; public, and the same at both parties.
+    """The rule that makes a filter of a record; it is public, and both parties have the same.
 
     Args:
-        filter_bits: of a filter as it is sent, a power of two.
+        filter_bits: bits of a filter as a party sends it, a power of two.
         fold: make filters of twice as many bits and XOR their halves, which blurs how often each bit is set.
     """
 
@@ -91,7 +91,7 @@ class Encoding:
         return self.filter_bits // 8
 
     def parameters(self) -> dict[str, ParameterValue]:
-        """What both parties must agree on, for the handshake."""
+        """Return the values that the handshake compares between the parties."""
         fields = tuple(f"{field.name}/{field.kind}/{field.hashes}" for field in self.fields)
         return {"linkage_fields": fields, "linkage_filter_bits": self.filter_bits, "linkage_fold": self.fold}
 
@@ -100,13 +100,13 @@ class Encoding:
 
 
 def encode(records: Mapping[str, Sequence[str]], encoding: Encoding, secret: bytes) -> Filters:
-    """One filter for each record; a record without any value gets an empty one, which is like no other.
+    """Return one filter for each record; a record without any value gets an empty one, which is like no other.
 
     Args:
-        records: a column of texts for each field, all of one length; "" where a value is missing. What is not a date
-            in a field of dates counts as missing too: who proposes a job chooses columns and kinds, and a refusal would
-            tell what rows hold.
-        secret: 32 bytes that both parties hold and nobody else.
+        records: a column of texts for each field, all of one length; "" where a value is missing. In a field of dates,
+            a text that is not a date counts as missing too. The proposer of a job chooses columns and kinds, so a
+            refusal would reveal the contents of rows.
+        secret: 32 bytes that only the two parties hold.
 
     Raises:
         DataError: a column is missing or of another length.
@@ -126,8 +126,10 @@ def encode(records: Mapping[str, Sequence[str]], encoding: Encoding, secret: byt
 
 
 def count_records(records: Mapping[str, Sequence[str]], encoding: Encoding) -> int:
-    """Raises:
-    DataError: a column is missing, or they are not of one length, or they are empty.
+    """Return the number of records, the same in every column.
+
+    Raises:
+        DataError: a column is missing, the columns differ in length, or they are empty.
     """
     for field in encoding.fields:
         if field.name not in records:
@@ -142,7 +144,7 @@ def count_records(records: Mapping[str, Sequence[str]], encoding: Encoding) -> i
 
 
 class _FieldWriter:
-    """Sets the bits of one field; every token is hashed once, however many records have it."""
+    """A writer of the bits of one field; it hashes every token once, however many records have the token."""
 
     def __init__(self, field: Field, secret: bytes) -> None:
         if len(secret) != SECRET_BYTES:
@@ -168,7 +170,7 @@ class _FieldWriter:
 
 
 def count_unreadable(records: Mapping[str, Sequence[str]], encoding: Encoding) -> dict[str, int]:
-    """Count the values of each field of dates that are there and are not a day, written as a date; for their owner."""
+    """Count, for the owner, the values of each field of dates that are present but are not dates."""
     dates = [field.name for field in encoding.fields if field.kind == "date"]
     return {name: sum(bool(date.strip()) and not date_tokens(date) for date in records[name]) for name in dates}
 
@@ -187,13 +189,13 @@ def normalise(text: str) -> str:
 
 
 def bigrams(text: str) -> list[str]:
-    """The pairs of neighbours in the text between two marks, so that both ends count; none of an empty text."""
+    """Return the pairs of neighbouring characters, with a mark at each end of the text; an empty text has no pairs."""
     padded = f"_{text}_" if text else ""
     return [padded[i : i + 2] for i in range(len(padded) - 1)]
 
 
 def date_tokens(date: str) -> list[str]:
-    """Return each digit of YYYYMMDD with its place; nothing for a text that is not a day of the calendar.
+    """Return each digit of YYYYMMDD with its place; an empty list if the text is not a calendar date.
 
     Placeholders such as 0000-00-00 would otherwise make strangers alike.
     """

@@ -1,12 +1,13 @@
-"""The key node's matcher: which filters of two parties are alike, and which of them are one person.
+"""The key node's matcher: it finds filters of two parties that are alike, and pairs that are one person.
 
-Likeness is the Dice coefficient 2 |a and b| / (|a| + |b|) of the bits set. All pairs are compared, by counting bits of
-packed words, in tiles that stay in a core's cache. Both sides are sorted by their number of bits first: filters of |a|
-and |b| bits are alike by at most 2 min / (|a| + |b|), so most of what is too short or too long is never looked at.
+Likeness is the Dice coefficient 2 |a and b| / (|a| + |b|) of the bits set. The matcher compares all pairs, by counting
+bits of packed words, in tiles that stay in a core's cache. It sorts both sides by their number of bits first: filters
+of |a| and |b| bits are alike by at most 2 min / (|a| + |b|), so it skips most filters that are too short or too long.
 
-The assignment is greedy, the most alike pair first. No two records then prefer each other to what they got, and a sure
-match is never given up for two doubtful ones, as an assignment of the largest total would do: a wrong match costs a
-model more than a missed one. Of equally alike pairs the one goes first whose records have the worse other choices.
+The assignment is greedy, the most alike pair first. No two records then prefer each other to their partners. An
+assignment of the largest total would give up a sure match for two doubtful ones; the greedy one never does, because a
+wrong match costs a model more than a missed one. Among equally alike pairs, the pair goes first whose records have the
+worse other choices.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def no_pairs() -> Pairs:
 
 
 def check_threshold(threshold: float) -> None:
-    """Raises ConfigError: nothing, or everything, would match."""
+    """Raise ConfigError if nothing, or everything, would match."""
     if not 0.5 <= threshold <= 1:
         raise ConfigError(f"threshold = {threshold:g} of the linkage is not between 0.5 and 1")
 
@@ -63,15 +64,15 @@ def check_threshold(threshold: float) -> None:
 def alike_pairs(
     first: Filters, second: Filters, threshold: float, on_progress: Progress = lambda _done, _all: None
 ) -> tuple[Pairs, float]:
-    """All pairs that are at least as alike as a floor, which lies below the threshold where there is room.
+    """Return all pairs that are at least as alike as a floor.
 
     Returns:
-        The pairs, and the floor: `WATCHED` below the threshold, or the threshold itself where the pairs between the
-        two are more than fit.
+        The pairs, and the floor. It lies `WATCHED` below the threshold; where too many pairs lie between the two, it is
+        the threshold itself.
 
     Raises:
-        DataError: even those above the threshold are more than `MAX_CANDIDATES`; after all tiles, as an early end
-            would show to others.
+        DataError: the pairs above the threshold are more than `MAX_CANDIDATES`. It is raised after all tiles, because
+            others would notice an early end.
     """
     check_threshold(threshold)
     floor, found, too_many = threshold - WATCHED, _Found(), False
@@ -84,8 +85,8 @@ def alike_pairs(
             found, too_many = _Found(), True
     if too_many:
         raise DataError(
-            f"more than {MAX_CANDIDATES:,} pairs of records are alike by {threshold:g}: that matches anybody",
-            hint="raise the threshold, or name fields that tell people apart",
+            f"more than {MAX_CANDIDATES:,} pairs of records are alike by {threshold:g}, as any two people would be",
+            hint="raise the threshold, or name fields that distinguish people",
         )
     return found.pairs(), floor
 
@@ -144,10 +145,10 @@ class _Sorted:
 
 
 def _tiles(first: _Sorted, second: _Sorted, floor: float, on_progress: Progress) -> Iterator[Pairs]:
-    """The pairs of every tile that are alike by at least the floor; tiles in which none can be are left out.
+    """Yield the pairs of every tile that are alike by at least the floor; skip tiles that cannot have such a pair.
 
-    The first party's empty filters, like none of the second's, are gone through all the same: of how many records
-    progress is shows to others.
+    The first party's empty filters match nothing, but they are gone through all the same: the progress that others see
+    must count every record.
 
     Args:
         second: without empty ones.
@@ -180,7 +181,7 @@ def _common_bits(rows: Words, columns: Words) -> npt.NDArray[np.uint16]:
 
 
 def _alike(common: npt.NDArray[np.uint16], rows: Counts, columns: Counts, floor: float) -> tuple[Indices, Indices]:
-    """Where the Dice coefficient reaches the floor, or falls short by rounding alone."""
+    """Find the places where the Dice coefficient reaches the floor, or falls short only by rounding."""
     half = np.float32(floor / 2 * (1 - 1e-6))
     least = half * rows.astype(np.float32)[:, None] + half * columns.astype(np.float32)
     rows_found, columns_found = np.nonzero(common >= least)
@@ -191,7 +192,7 @@ def _alike(common: npt.NDArray[np.uint16], rows: Counts, columns: Counts, floor:
 
 
 def assign(pairs: Pairs, threshold: float) -> Pairs:
-    """Matches, each record in one at most: greedy, most alike first; the order of the pairs does not matter."""
+    """Match greedily, most alike first, each record at most once; the order of `pairs` does not matter."""
     pairs = pairs.where(pairs.similarity >= threshold)
     rivals = _best_other(pairs.first, pairs.similarity) + _best_other(pairs.second, pairs.similarity)
     order = np.lexsort((pairs.second, pairs.first, rivals, -pairs.similarity))
@@ -207,7 +208,7 @@ def assign(pairs: Pairs, threshold: float) -> Pairs:
 
 
 def _best_other(records: Indices, similarity: Similarities) -> Similarities:
-    """For each pair the similarity of its record's best other pair, 0 where there is none."""
+    """Return, for each pair, the similarity of its record's best other pair; 0 if there is no other pair."""
     order = np.lexsort((-similarity, records))
     sorted_records, sorted_similarity = records[order], similarity[order]
     starts = np.flatnonzero(np.diff(sorted_records, prepend=-1))
@@ -226,13 +227,13 @@ def _best_other(records: Indices, similarity: Similarities) -> Similarities:
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """How alike pairs are, counted in bins [edges[i], edges[i + 1]), the last with its upper end.
+    """Counts of pairs by similarity, in bins [edges[i], edges[i + 1]); the last bin includes its upper end.
 
     Args:
         edges: from the floor to 1; the threshold is one of them.
         matches: the pairs assigned.
-        best_non_matches: for each record of the first party the most alike record that it is not matched with; those
-            for which it is below the floor are left out.
+        best_non_matches: for each record of the first party, the most alike record that it is not matched with; records
+            whose best such similarity is below the floor are left out.
     """
 
     edges: tuple[float, ...]
@@ -243,8 +244,8 @@ class Histogram:
 def histogram(pairs: Pairs, matches: Pairs, n_first: int, threshold: float, floor: float) -> Histogram:
     """
     Args:
-        pairs: all that are alike by at least the floor.
-        matches: those of them that were assigned.
+        pairs: all pairs that are alike by at least the floor.
+        matches: the assigned pairs among them.
     """
     edges = _edges(threshold, floor)
     others = non_matches(pairs, matches, n_first)
@@ -254,14 +255,14 @@ def histogram(pairs: Pairs, matches: Pairs, n_first: int, threshold: float, floo
 
 
 def non_matches(pairs: Pairs, matches: Pairs, n_first: int) -> Pairs:
-    """The pairs that were not assigned."""
+    """Return the pairs that were not assigned."""
     partner = np.full(n_first, -1, np.int64)
     partner[matches.first] = matches.second
     return pairs.where(partner[pairs.first] != pairs.second)
 
 
 def _edges(threshold: float, floor: float) -> Similarities:
-    """Steps of BIN_WIDTH from the threshold, down to the floor and up to 1."""
+    """Step by BIN_WIDTH from the threshold, down to the floor and up to 1."""
     below = np.arange(round((threshold - floor) / BIN_WIDTH), 0, -1)
     above = np.arange(1, np.ceil((1 - threshold) / BIN_WIDTH - 1e-9))
     return np.concatenate([threshold - BIN_WIDTH * below, [threshold], threshold + BIN_WIDTH * above, [1.0]])

@@ -1,4 +1,4 @@
-"""Ids as points of ed25519, blinded by every data party in turn: equal ids end as equal points, and no other way back.
+"""Ids as points of ed25519, blinded by every data party in turn: equal ids end as equal points, and only so.
 
 A point of an id is H(id) = 8 E(SHA-512(domain || id), first half), E the Elligator 2 map: in the prime subgroup, whose
 order is L. A data party's secret is x, uniform on [1, L), new in every session. Blinding is x P, of constant time, and
@@ -6,9 +6,9 @@ the order in which parties blind does not matter. Without x nobody can try ids: 
 decisional Diffie-Hellman assumption, with SHA-512 as a random oracle. E reaches half of the curve; that is enough, as a
 simulator can turn a point of known logarithm, when E reaches it, into the hash that leads there.
 
-x P for a P of a peer's choice tells x modulo the order of P, so every P is checked first: canonical, on the curve, and
-in the prime subgroup, which leaves out the identity and the points of small order. The cofactor needs nothing more: H
-multiplies by it, and what passes the check has no part for it to clear.
+If P is a point of a peer's choice, x P reveals x modulo the order of P. So every P is checked first: it must be
+canonical, on the curve, and in the prime subgroup, which excludes the identity and the points of small order. The
+cofactor needs nothing more: H multiplies by it, and a point that passes the check has no part for it to clear.
 
 Ids are compared as they are, in UTF-8: no change of case, no trimming, no Unicode normalisation.
 """
@@ -34,8 +34,8 @@ from blindfit.algorithms.workers import THIS_PROCESS, Workers, even_slices
 POINT_BYTES = 32
 GROUP_ORDER = 2**252 + 27742317777372353535851937790883648493  # L
 DOMAIN = b"blindfit psi v1/"
-TASKS_PER_WORKER = 4  # so that one who is slower does not keep the others waiting
-POINTS_PER_TASK = 64  # at least: some milliseconds, beside which a task of its own costs little
+TASKS_PER_WORKER = 4  # so that a slow worker does not keep the others waiting
+POINTS_PER_TASK = 64  # at least: some milliseconds of work, against which the cost of one more task is small
 
 Points = npt.NDArray[np.uint8]  # (count, 32)
 Rows = npt.NDArray[np.int64]
@@ -43,7 +43,7 @@ R = TypeVar("R")
 
 
 class Threads:
-    """Workers in this process: libsodium does not hold Python's lock, so they compute at the same time."""
+    """Threads of this process: libsodium does not hold Python's lock, so they compute at the same time."""
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -57,7 +57,7 @@ class Threads:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Who sent points, and in which message: for the error, should they be wrong."""
+    """The sender and the message of some points, for the error if a point is wrong."""
 
     sender: str
     step: str
@@ -81,14 +81,14 @@ class BlindingKey:
 
 
 def check_ids(ids: Sequence[str], *, owner: str) -> None:
-    """Raises DataError: there are none, one occurs twice, or one is no Unicode text. It says how many, never which."""
+    """Raise DataError, which names no id, if the list is empty, repeats an id or has an id that is not Unicode."""
     if not ids:
         raise DataError(f"{owner} has no rows to align")
     repeats = len(ids) - len(set(ids))
     if repeats:
         raise DataError(
             f"{owner}: {repeats:,} of {len(ids):,} rows have an id that another row has too",
-            hint="give every row an id of its own, or leave all but one row of an id out",
+            hint="give every row its own id, or keep only one row of each id",
         )
     try:
         "".join(ids).encode()
@@ -106,7 +106,7 @@ def _is_unicode(text: str) -> bool:
 
 
 def permutation(count: int, uniform: UniformInt) -> Rows:
-    """Uniform among all orders of range(count): Fisher and Yates."""
+    """Draw an order of range(count), uniform among all orders (Fisher and Yates)."""
     order = list(range(count))
     for last in range(count - 1, 0, -1):
         other = uniform(last + 1)
@@ -122,13 +122,13 @@ def hash_id(text: str) -> bytes:
 
 
 def blind_ids(ids: Sequence[str], key: BlindingKey, *, workers: Workers = THIS_PROCESS) -> Points:
-    """x H(id) for each id, in order."""
+    """Return x H(id) for each id, in order."""
     parts = _parts(len(ids), workers)
     return _join(workers.map(_blind_ids, [(ids[part], key.scalar) for part in parts]))
 
 
 def blind_points(points: Points, key: BlindingKey, origin: Origin, *, workers: Workers = THIS_PROCESS) -> Points:
-    """x P for each point of a peer, in order.
+    """Return x P for each point of a peer, in order.
 
     Raises:
         MalformedMessage: a point is not canonical, or not in the prime subgroup without the identity.
@@ -138,7 +138,7 @@ def blind_points(points: Points, key: BlindingKey, origin: Origin, *, workers: W
 
 
 def check_points(points: Points, origin: Origin, *, workers: Workers = THIS_PROCESS) -> None:
-    """For who does not blind: raises MalformedMessage where `blind_points` would."""
+    """Raise MalformedMessage where `blind_points` would; for a party that does not blind the points."""
     parts = _parts(len(points), workers)
     workers.map(_check_points, [(points[part].tobytes(), origin) for part in parts])
 
@@ -179,9 +179,9 @@ def _join(parts: Sequence[bytes]) -> Points:
 
 @cache
 def require_sound_library() -> None:
-    """Raises ConfigError: libsodium before December 2025 takes P + T for a point of the prime subgroup, T of order 2.
+    """Raise ConfigError if libsodium takes P + T, T of order 2, for a point of the prime subgroup.
 
-    The wheels of PyNaCl from 1.6.2 on are sound; a build against the system's libsodium may not be.
+    Versions before December 2025 do. The wheels of PyNaCl from 1.6.2 on are sound; a system's libsodium may not be.
     """
     point_of_order_2 = (2**255 - 20).to_bytes(POINT_BYTES, "little")  # (0, -1)
     point = bindings.crypto_core_ed25519_add(hash_id(""), point_of_order_2)
@@ -208,7 +208,7 @@ class ArrivingSet:
         self.points = np.empty((self.count, POINT_BYTES), np.uint8)
 
     def add(self, chunk: Points, *, size: int) -> None:
-        """Raises MalformedMessage: a chunk is not of this size, or the set is whole and holds a point twice."""
+        """Add a chunk; raise MalformedMessage if its size differs, or if the complete set has a point twice."""
         if chunk.shape != (size, POINT_BYTES):
             raise self.origin.error(f"not {size} of {POINT_BYTES} bytes, as the announced size of the set asks for")
         self.points[self.arrived : self.arrived + size] = chunk
@@ -220,7 +220,7 @@ class ArrivingSet:
 
 
 def common_rows(sets: Sequence[Points]) -> list[Rows]:
-    """For each set of distinct points, where the points stand that all sets have; in one order, that of the points."""
+    """Return, for each set of distinct points, the rows of the points that all sets have, sorted by point."""
     orders = [np.argsort(_sortable(points)) for points in sets]
     ordered = [_sortable(points)[order] for points, order in zip(sets, orders, strict=True)]
     common = ordered[0]
@@ -230,5 +230,5 @@ def common_rows(sets: Sequence[Points]) -> list[Rows]:
 
 
 def _sortable(points: Points) -> npt.NDArray[np.bytes_]:
-    """(count,): all of one width, so that comparing ignores no trailing zero that would make a difference."""
+    """View points as (count,) texts of one width, so that a comparison heeds trailing zeros."""
     return np.ascontiguousarray(points).view(f"S{POINT_BYTES}")[:, 0]

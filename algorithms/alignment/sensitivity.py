@@ -1,21 +1,22 @@
 """Errors of linkage: how many there probably are, and what they do to a model.
 
-Estimated by the key node, which has no truth, from the similarities alone:
+The key node has no truth; it estimates the errors from the similarities only:
 
-    wrong     A record without a partner is matched when a stranger without a partner is alike enough. Each record i has
-              k_i strangers that are: the pairs above the threshold, its match left out. With W wrong matches, a share
-              u_B = (n_B - M + W) / n_B of the second party's records has no partner, so the first party's
-              n_A - M + W such records give W = (n_A - M + W) mean_i [1 - (1 - u_B)^k_i]; likewise from the second
-              party's side, and the smaller of the two. A wrong match hides one of the k_i.
+    Wrong     A record without a partner is matched when a stranger without a partner is alike enough. Each record i has
+              k_i such strangers: its pairs above the threshold, without its match. With W wrong matches, a share
+              u_B = (n_B - M + W) / n_B of the second party's records has no partner. The first party then has
+              n_A - M + W records without a partner, and W = (n_A - M + W) mean_i [1 - (1 - u_B)^k_i].
+              The same holds from the second party's side; the estimate is the smaller of the two. A wrong match hides
+              one of the k_i.
               `wrong_least` takes W = 0 on the right hand side, `wrong_most` solves the equation.
-              Assumes: who has a partner is not alike to more or fewer strangers than who has none; nobody is in one
-              register twice.
-    missed    With near and far the right matches in the lower and upper half of [threshold, 1], the interval of the
-              same width below the threshold has near^2 / far: as much emptier than the lower half as that is than the
-              upper. Pairs that are still less alike are not counted.
-              Assumes: that decline, which holds roughly where errors are few.
+              Two assumptions: records with and without a partner are alike to equally many strangers, and nobody
+              is twice in one register.
+    Missed    With near and far the right matches in the lower and upper half of [threshold, 1], the interval of the
+              same width below the threshold has near^2 / far. The numbers decline by the same factor twice.
+              Pairs that are still less alike are not counted.
+              Assumes that decline, which holds roughly where errors are few.
 
-Where wrong_most is far from wrong_least, the threshold is too low for so few partners, and neither is a figure.
+Where wrong_most is far from wrong_least, the threshold is too low for so few partners, and neither is a usable figure.
 """
 
 from __future__ import annotations
@@ -49,12 +50,12 @@ class ExpectedErrors:
 
     @property
     def wrong_share(self) -> tuple[float, float]:
-        """Of the matches, at least and at most."""
+        """Share of the matches that are wrong, at least and at most."""
         return self.wrong_least / max(self.n_matches, 1), self.wrong_most / max(self.n_matches, 1)
 
     @property
     def missed_share(self) -> float:
-        """Of all true pairs."""
+        """Share of all true pairs that were missed."""
         true_pairs = self.n_matches - self.wrong_least + self.missed
         return self.missed / true_pairs if true_pairs > 0 else 0.0
 
@@ -62,9 +63,9 @@ class ExpectedErrors:
 def expected_errors(pairs: Pairs, matches: Pairs, sizes: tuple[int, int], threshold: float) -> ExpectedErrors:
     """
     Args:
-        pairs: all that are alike by at least the threshold, or more.
-        matches: those of them that were assigned.
-        sizes: how many records the two parties have.
+        pairs: all pairs that are alike by at least the threshold, or more pairs.
+        matches: the assigned pairs among them.
+        sizes: numbers of records of the two parties.
     """
     n_matches = len(matches)
     others = non_matches(pairs.where(pairs.similarity >= threshold), matches, sizes[0])
@@ -78,7 +79,7 @@ def expected_errors(pairs: Pairs, matches: Pairs, sizes: tuple[int, int], thresh
 
 
 def _wrong(wrong: float, strangers: tuple[Indices, Indices], n_matches: int) -> float:
-    """The right hand side of the equation for W."""
+    """Return the right hand side of the equation for W."""
     sizes = [len(of_party) for of_party in strangers]
     lone = [size - n_matches + wrong for size in sizes]
     found = []
@@ -101,14 +102,14 @@ def _estimate_missed(matches: Pairs, wrong: float, threshold: float, most: int) 
 
 @dataclass(frozen=True, slots=True)
 class RefitResult:
-    """A model fitted with a share of wrong matches, against the one without; means over repeats.
+    """A model fitted with a share of wrong matches, compared with the model without; means over repeats.
 
     Args:
-        wrong_share: of the rows, whose second party's features are another row's.
-        log_loss: on the rows as they truly belong together.
+        wrong_share: share of rows that have another row's features of the second party.
+        log_loss: log loss on the rows as they truly belong together.
         log_loss_spread: standard deviation over repeats.
-        weight_change: norm of the difference of the weights over the norm of the right ones.
-        second_party_weights: norm of the second party's weights over that of the right ones: errors shrink it.
+        weight_change: norm of the difference of the weights over the norm of the right weights.
+        second_party_weights: norm of the second party's weights over that of its right weights: errors shrink it.
     """
 
     wrong_share: float
@@ -128,14 +129,14 @@ def refit_with_wrong_matches(
     repeats: int = 5,
     l2: float = 1e-3,
 ) -> list[RefitResult]:
-    """Logistic regression on rows that belong together, again and again with some of them torn apart.
+    """Fit logistic regressions on rows that belong together, with more and more of them torn apart.
 
     For a demo, where one machine holds both parties' rows; wrong matches are drawn among the given rows.
 
     Args:
         first, second: (n, k_first) and (n, k_second) features, standardised; row i of both is one person.
         labels: (n,) 0 or 1.
-        generator: draws which rows are torn apart.
+        generator: source that draws the rows to tear apart.
 
     Raises:
         DataError: the three are not of one length.

@@ -32,7 +32,7 @@ def derive_matrix(encoded: Floats, names: Sequence[str], record: TableRecord, wa
 
     Args:
         encoded: (n, k) numbers, none missing.
-        names: of its columns.
+        names: names of its columns.
 
     Raises:
         BadInput: as `derive_columns`.
@@ -48,19 +48,19 @@ def derive_matrix(encoded: Floats, names: Sequence[str], record: TableRecord, wa
 
 
 def fit_recipes(record: TableRecord, encoded: Mapping[str, Floats]) -> TableRecord:
-    """Return the record with the numbers that its recipes take from training rows, and the means of their sources.
+    """Return the record with the numbers of its recipes, from training rows, and the means of their sources.
 
     Args:
         encoded: the training rows' values, at least of the columns that recipes read; NaN where a row has no value. A
             mean that stands for it may come from other rows, so it must not decide a number.
 
     Raises:
-        DataError: there is no row.
+        DataError: the table has no rows.
     """
     if record.is_fitted:
         return record
     if not all(len(encoded[name]) for recipe in record.recipes for name in recipe.of):
-        raise DataError("there are no rows")
+        raise DataError("the table has no rows")
     known = {name: _drop_gaps(encoded[name]) for recipe in record.recipes for name in recipe.of}
     recipes = tuple(recipe.fit(known[recipe.of[0]]) for recipe in record.recipes)
     means = {name: float(known[name].mean()) for name in record.sources}
@@ -72,7 +72,7 @@ def fill_gaps(encoded: Floats, names: Sequence[str], record: TableRecord) -> Flo
 
     Args:
         encoded: (n, k) numbers, NaN where a value is missing.
-        names: of its columns.
+        names: names of its columns.
     """
     means = np.array([record.fill.get(name, np.nan) for name in names])
     return np.where(np.isnan(encoded), means, encoded)
@@ -87,7 +87,7 @@ def _drop_gaps(values: Floats) -> Floats:
 def with_given_numbers(record: TableRecord) -> TableRecord:
     """Return the record without a look at rows, for models that protect whole rows.
 
-    A missing value of a source becomes a number in the middle of those that a recipe was given, or 0.
+    A missing value of a source becomes a number in the middle of the numbers that a recipe was given, or 0.
 
     Raises:
         DataError: a recipe has no numbers.

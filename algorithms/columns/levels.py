@@ -1,4 +1,4 @@
-"""Levels of a category that a scorer meets and training did not: counted, and never silent."""
+"""Levels of a category that a scorer meets and training did not: they are counted and reported."""
 
 from __future__ import annotations
 
@@ -18,8 +18,16 @@ SHOWN = 3
 class UnseenLevelWarning(BlindfitWarning):
     """A table to be scored has levels that the model's training did not meet.
 
-    Such a row is scored as one whose level has no column. `warnings.simplefilter("error", UnseenLevelWarning)` refuses
-    it instead.
+    The row gets the score of a level that has no column. To refuse such rows instead, make the warning an error, as in
+    the example.
+
+    Example:
+        >>> model = blindfit.load_model("models/regions.json")  # fitted to rows with north, south and west
+        >>> with warnings.catch_warnings():
+        ...     warnings.simplefilter("error", blindfit.UnseenLevelWarning)
+        ...     model.predict(pd.DataFrame({"region": ["east"]}))
+        Traceback (most recent call last):
+        blindfit.algorithms.columns.levels.UnseenLevelWarning: column region: 1 row has a level ...
     """
 
 
@@ -28,8 +36,8 @@ class Unseen:
     """Rows of one column whose level is new.
 
     Attributes:
-        rows: by level.
-        near: the levels that differ from a known one only in spelling, with the known one.
+        rows: number of rows of each new level.
+        near: new levels that differ from a known level only in spelling, each with the known level.
     """
 
     column: TableColumn
@@ -53,7 +61,7 @@ class Unseen:
 
 
 def find_unseen_levels(texts: Any, column: TableColumn) -> Unseen | None:
-    """Return the levels that training did not meet; None where there is none.
+    """Return the levels that training did not meet; None if training met all.
 
     Args:
         texts: a `pyarrow.StringArray` in one spelling.

@@ -1,6 +1,6 @@
 """Columns of Python's objects, one by one: what a database's driver returns, and lists and data frames of mixed types.
 
-Each function returns an Arrow array of one type, whatever the types of the values are, so that all batches of a table
+Each function returns an Arrow array of one type, independent of the types of the values, so that all batches of a table
 agree; values.py converts it further.
 """
 
@@ -37,7 +37,7 @@ def is_missing(value: Any) -> bool:
 
 
 def numbers(values: Sequence[Any]) -> Any:
-    """Return float64, null where there is no value.
+    """Return float64, null where a value is missing.
 
     Raises:
         BadValue: a value is not a number.
@@ -58,10 +58,10 @@ def numbers(values: Sequence[Any]) -> Any:
 
 
 def texts(values: Sequence[Any]) -> Any:
-    """Return texts as they stand, null where there is no value.
+    """Return texts as they stand, null where a value is missing.
 
     Raises:
-        BadValue: a value has no one text.
+        BadValue: a value has no unique text.
     """
     quick = _of_one_type(values, str, int, float)
     if quick is None:
@@ -72,7 +72,7 @@ def texts(values: Sequence[Any]) -> Any:
 
 
 def moments(values: Sequence[Any]) -> Any:
-    """Return timestamps in microseconds, null where there is no value.
+    """Return timestamps in microseconds, null where a value is missing.
 
     Raises:
         BadValue: a value is not a date of the years 1 to 9999.
@@ -83,7 +83,7 @@ def moments(values: Sequence[Any]) -> Any:
 
 
 def truths(values: Sequence[Any]) -> Any:
-    """Raises BadValue: a value is neither true nor false."""
+    """Return 1.0 for true, 0.0 for false, null where a value is missing; raise BadValue for another value."""
     words = {"true": 1.0, "false": 0.0}
     return numbers([words.get(v.strip().lower(), v) if isinstance(v, str) else v for v in values])
 
@@ -102,7 +102,7 @@ def arrow_type(kind: Kind) -> Any:
 
 
 def common_type(values: Sequence[Any]) -> Any:
-    """Return the Arrow type of a kind that all of these objects are of; text where they are of several."""
+    """Return the Arrow type that all of these objects have; text if they have several."""
     found = [value for value in values if not is_missing(value)]
     for kinds, common in (
         ((bool, np.bool_), pa.bool_()),

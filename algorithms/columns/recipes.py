@@ -3,14 +3,14 @@
     by        columns of the model                          numbers in the record
     log1p     NAME: log(1 + x)                              none
     clip      NAME: x, at least `low` and at most `high`    low, high (one may be null)
-    bins      NAME=2, NAME=3, ...: 1 in a row whose x is    edges e_1 <= ... <= e_m: x is in bin 1 if x <= e_1, in
-              in that bin, else 0; bin 1 has no column      bin b if e_(b-1) < x <= e_b, in bin m + 1 if e_m < x
+    bins      NAME=2, NAME=3, ...: 1 in a row whose x is    edges e_1 <= ... <= e_m. Bin 1 has x <= e_1, bin b has
+              in that bin, else 0. Bin 1 has no column.     e_(b-1) < x <= e_b, bin m + 1 has e_m < x.
     spline    NAME=1, NAME=2, ...: see `Spline`             knots k_1 < ... < k_m, and the number of columns
     product   NAME: x y                                     none
 
 x and y are a column's numbers after missing values are replaced, dates as days. Each result is cut to -1e100 to 1e100.
 The number of columns follows from the party's file. Two quantiles of the rows may be equal: the bin between them is
-empty and equal knots count once, so that some columns are 0 in every row, as other columns that do not vary.
+empty, and equal knots count once. Some columns are then 0 in every row, like other columns that do not vary.
 
 Every step is one operation on float64 (or `math.log1p`), in the order in which it is written. All scorers keep to this
 order, so they agree to the last bit.
@@ -44,9 +44,9 @@ class BadInput(DataError):
     """A recipe cannot take a number.
 
     Attributes:
-        problem: what is wrong with it, without the number.
-        row: its place, counted from 0.
-        column: of the table.
+        problem: the fault, without the number.
+        row: position of the row, counted from 0.
+        column: column of the table.
     """
 
     def __init__(self, problem: str, row: int, column: str) -> None:
@@ -56,9 +56,11 @@ class BadInput(DataError):
 
 @dataclass(frozen=True)
 class Recipe:
-    """Args:
-    name: of the model's column, or the first part of the names where there are several.
-    of: the columns of the table that it reads.
+    """One rule that makes columns of the model from columns of the table.
+
+    Args:
+        name: name of the model's column, or the first part of the names if there are several.
+        of: columns of the table that the recipe reads.
     """
 
     name: str
@@ -69,38 +71,38 @@ class Recipe:
 
     @property
     def made(self) -> tuple[str, ...]:
-        """The model's columns that it makes."""
+        """Columns of the model that the recipe makes."""
         return (self.name,)
 
     @property
     def has_numbers(self) -> bool:
-        """Return whether its numbers are known: given in the party's file, or fitted."""
+        """True if the recipe's numbers are known: given in the party's file, or fitted."""
         return True
 
     @property
     def levels(self) -> int | None:
-        """Return how many different results it has at most; None where these are as many as the column's values."""
+        """Largest number of different results; None if there can be as many as the column has values."""
         return None
 
     @property
     def middle(self) -> float | None:
-        """A number in the middle of those that it was given; None where it has none."""
+        """A number in the middle of the numbers that the recipe was given; None if it was given no number."""
         return None
 
     def fit(self, values: Floats) -> Recipe:
-        """Return the recipe with the numbers that it takes from these values of its column, at least one."""
+        """Return the recipe with its numbers, computed from these values of its column (at least one)."""
         del values
         return self
 
     def check(self, values: Sequence[Floats]) -> None:
-        """Check what a training or a dataset of new rows may hold; NaN is no number.
+        """Check the values of a training or of new rows; NaN, a missing value, passes.
 
         Raises:
-            BadInput: a number has no result, or one that is too large to compute with.
+            BadInput: the result of a number is undefined, or too large to compute with.
         """
 
     def apply(self, values: Sequence[Floats]) -> list[Floats]:
-        """Return the model's columns; `values` are those of the columns that it reads, without NaN.
+        """Return the model's columns, computed from the values of the columns that the recipe reads, without NaN.
 
         Raises:
             BadInput: as `check`.
@@ -108,18 +110,18 @@ class Recipe:
         raise NotImplementedError
 
     def numbers(self) -> dict[str, Any]:
-        """Return what the record keeps besides the names."""
+        """Return the numbers that the record stores with the names."""
         return {}
 
     def to_dict(self) -> dict[str, Any]:
-        """Raises DataError: it has no numbers yet."""
+        """Return the recipe as JSON; raise DataError if it has no numbers yet."""
         if not self.has_numbers:
             raise DataError(f"the recipe {self.name} has no numbers yet: a training fits them")
         return {"name": self.name, "by": self.by, "of": list(self.of), **self.numbers()}
 
     @classmethod
     def read(cls, name: str, of: tuple[str, ...], stored: Mapping[str, Any]) -> Recipe:
-        """Raises Damaged: says which number is wrong, and why."""
+        """Restore a recipe; raise Damaged, which names the wrong number and the fault."""
         del stored
         return cls(name, of)
 
@@ -146,7 +148,7 @@ class Clip(Recipe):
     """x, but at least `low` and at most `high`.
 
     Args:
-        quantiles: of the training rows' values, which become `low` and `high`; None: these are given.
+        quantiles: quantiles of the training rows' values that become `low` and `high`; None: these two are given.
     """
 
     low: float | None = None
@@ -192,8 +194,8 @@ class Bins(Recipe):
     """A column of zeros and ones for each bin but the first.
 
     Args:
-        n: how many bins there are.
-        edges: one fewer, in order; None: quantiles of the training rows.
+        n: number of bins.
+        edges: n - 1 numbers in ascending order; None: quantiles of the training rows.
     """
 
     n: int
@@ -251,8 +253,8 @@ class Spline(Recipe):
     the last knot the cubic terms cancel; u writes what they leave.
 
     Args:
-        n: how many knots the party's file asks for.
-        knots: at most n, in ascending order; None: quantiles of the training rows.
+        n: number of knots that the party's file asks for.
+        knots: up to n numbers in ascending order; None: quantiles of the training rows.
     """
 
     n: int
@@ -313,7 +315,7 @@ class Spline(Recipe):
 
 @dataclass(frozen=True)
 class Product(Recipe):
-    """x y, which lets the weight of one column depend on another one. A scorer cuts a product that is too large."""
+    """The product x y: the weight of one column may depend on another. A scorer cuts a product that is too large."""
 
     by = "product"
     reads = 2
@@ -334,7 +336,7 @@ KINDS: dict[str, type[Recipe]] = {kind.by: kind for kind in (Log1p, Clip, Bins, 
 
 
 def read_recipe(stored: Any) -> Recipe:
-    """Raises DataError: names the field that is wrong."""
+    """Restore a recipe; raise DataError, which names the wrong field."""
     if not isinstance(stored, Mapping) or not isinstance(stored.get("name"), str):
         raise DataError("table.recipes: not a list of tables with a name each")
     name, of = stored["name"], stored.get("of")
@@ -350,7 +352,7 @@ def read_recipe(stored: Any) -> Recipe:
 
 
 def is_finite(number: object) -> bool:
-    """Return whether this is a number of JSON, neither true nor false, that float64 can hold."""
+    """Return whether this is a number of JSON (true and false are not) that float64 can hold."""
     try:
         return type(number) in (int, float) and math.isfinite(number)  # type: ignore[arg-type]
     except OverflowError:
@@ -383,7 +385,7 @@ def are_apart(knots: Sequence[float]) -> bool:
 
 
 def _apart(knots: Sequence[float]) -> tuple[float, ...]:
-    """Return the knots in ascending order without those that are too near to their neighbours."""
+    """Return the knots in ascending order, without knots that are too near to their neighbours."""
     if knots[0] == knots[-1]:
         return (knots[0],)
     kept = [knots[0]]

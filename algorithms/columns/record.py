@@ -1,4 +1,4 @@
-"""What a model remembers of the columns of the tables that it reads: their kinds, levels and rules for missing values.
+"""A model's record of the columns of its tables: their kinds, levels and rules for missing values.
 
     kind       a value in the table       the model's columns
     number     a finite number            age
@@ -30,7 +30,7 @@ MISSING_WORDS = ("NA", "N/A", "n/a", "#N/A", "NULL", "null", "None", "<NA>", "Na
 
 
 def column_of_level(column: str, level: str) -> str:
-    """Return the name of the model's column for one level; for the level "", of the rows without a value."""
+    """Return the name of the model's column for one level; the level "" marks the rows without a value."""
     return f"{column}={level}"
 
 
@@ -39,13 +39,13 @@ class TableColumn:
     """One column of a table, as training read it.
 
     Args:
-        levels: those of a category that have a column of their own.
-        reference: levels of a category that training met and that have no column; None where nobody recorded them.
+        levels: levels of a category that have a column of their own.
+        reference: levels of a category that training met and that have no column; None if nobody recorded them.
         base: the reference level that the party's file chose. It has no column, and scorers know it.
-        declared: whether the party's file names the levels; a declared level is never taken for "no value".
-        is_feature: whether its value is a column of the model; otherwise only recipes read it.
-        missing: what a scorer does about a row without a value: refuse it, put the recorded mean, or put the mean
-            (for a category: nothing) and mark the row in a column of its own.
+        declared: True if the party's file names the levels; a declared level is never taken for "no value".
+        is_feature: True if the column's value is a column of the model; otherwise only recipes read it.
+        missing: a scorer's treatment of a row without a value. It refuses the row, puts the recorded mean, or puts the
+            mean (for a category: nothing) and marks the row in a column of its own.
     """
 
     name: str
@@ -59,19 +59,19 @@ class TableColumn:
 
     @property
     def valued(self) -> tuple[str, ...]:
-        """The encoded columns that hold its value."""
+        """Encoded columns that hold the column's value."""
         if self.kind != "category":
             return (self.name,)
         return tuple(column_of_level(self.name, level) for level in self.levels)
 
     @property
     def encoded(self) -> tuple[str, ...]:
-        """All columns of numbers that come from it, before recipes."""
+        """All columns of numbers that come from this column, before recipes."""
         return (*self.valued, column_of_level(self.name, "")) if self.missing == "indicator" else self.valued
 
     @property
     def made(self) -> tuple[str, ...]:
-        """Those of its encoded columns that are the model's."""
+        """The encoded columns that are columns of the model."""
         return self.encoded if self.is_feature else self.encoded[1:]
 
     @property
@@ -96,7 +96,7 @@ class TableColumn:
 
     @classmethod
     def from_dict(cls, stored: Any) -> TableColumn:
-        """Raises DataError: names the field that is wrong."""
+        """Restore a column; raise DataError, which names the wrong field."""
         if not isinstance(stored, Mapping) or not isinstance(stored.get("name"), str):
             raise DataError("table.columns: not a list of tables with a name each")
         kind: Any = stored.get("kind")
@@ -110,7 +110,9 @@ class TableColumn:
             raise DataError(f"table.columns: {name}: unit is not {UNIT_OF_DATES}")
         is_feature = stored.get("feature", True)
         if type(is_feature) is not bool or (kind == "category" and not is_feature):
-            raise DataError(f"table.columns: {name}: feature is not true, or false for a column that is no category")
+            raise DataError(
+                f"table.columns: {name}: feature must be true, or false for a column that is not a category"
+            )
         if kind != "category":
             return cls(name, kind, missing=missing, is_feature=is_feature)
         levels, reference = stored.get("levels"), stored.get("reference")
@@ -128,9 +130,9 @@ class TableRecord:
     """All columns of a table that a model needs.
 
     Args:
-        fill: by the encoded columns, the mean that stands for a missing value.
-        missing_words: the words that stood for "no value" in the csv file of training, where it was one.
-        recipes: how columns of the model are computed from those of the table.
+        fill: encoded column -> the mean that stands for a missing value.
+        missing_words: words that stood for "no value" in the csv file of training, if it was a csv file.
+        recipes: rules that compute columns of the model from columns of the table.
 
     Raises:
         DataError: two columns of the model would have one name, or a recipe reads a column that is not there.
@@ -149,9 +151,9 @@ class TableRecord:
         read = {source for recipe in self.recipes for source in recipe.of}
         for recipe in self.recipes:
             if strange := [source for source in recipe.of if source in categories or source not in self.by_name]:
-                raise DataError(f"table.recipes: {recipe.name}: {strange[0]} is no column of numbers or dates")
+                raise DataError(f"table.recipes: {recipe.name}: {strange[0]} is not a column of numbers or dates")
         if unread := [name for name in self.sources if name not in read]:
-            raise DataError(f"table.columns: {unread[0]} is no feature, and no recipe reads it")
+            raise DataError(f"table.columns: {unread[0]} is not a feature, and no recipe reads it")
 
     @classmethod
     def of_numbers(cls, names: Iterable[str]) -> TableRecord:
@@ -175,7 +177,7 @@ class TableRecord:
 
     @property
     def is_fitted(self) -> bool:
-        """Return whether all recipes have their numbers and all sources their means, so columns can be computed."""
+        """True if all recipes have their numbers and all sources their means, so columns can be computed."""
         return all(recipe.has_numbers for recipe in self.recipes) and all(name in self.fill for name in self.sources)
 
     @property
@@ -232,7 +234,7 @@ class TableRecord:
 
     @classmethod
     def from_dict(cls, stored: Any) -> TableRecord:
-        """Raises DataError: names the field that is wrong."""
+        """Restore a record; raise DataError, which names the wrong field."""
         if not isinstance(stored, Mapping) or not isinstance(stored.get("columns"), list):
             raise DataError("table: not a table with a list of columns")
         columns = tuple(TableColumn.from_dict(column) for column in stored["columns"])

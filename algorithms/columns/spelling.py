@@ -1,4 +1,4 @@
-"""One spelling of an id: two that look alike to whoever reads them are the same, at every party.
+"""One spelling of an id: two ids that look alike to a reader are the same, at every party.
 
     what differs                          so
     white space before or after           left out
@@ -6,7 +6,7 @@
     composed or combining accents         composed (Unicode's normal form C)
 
 Everything else counts: capitals, leading zeros, white space within, full-width digits. The rule has no options: parties
-that differed in them would miss rows in common.
+with different options would miss rows in common.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-#: Control characters that are no white space, and Default_Ignorable_Code_Point of Unicode 16.
+#: Control characters that are not white space, and Default_Ignorable_Code_Point of Unicode 16.
 UNSEEN = (
     r"[\x{0}-\x{8}\x{E}-\x{1B}\x{7F}-\x{84}\x{86}-\x{9F}\x{AD}\x{34F}\x{61C}\x{115F}-\x{1160}\x{17B4}-\x{17B5}"
     r"\x{180B}-\x{180F}\x{200B}-\x{200F}\x{202A}-\x{202E}\x{2060}-\x{206F}\x{3164}\x{FE00}-\x{FE0F}\x{FEFF}\x{FFA0}"
@@ -27,7 +27,7 @@ _UNSEEN_ASCII = r"[\x{0}-\x{8}\x{E}-\x{1B}\x{7F}]+"
 
 
 def one_spelling(texts: Any) -> Any:
-    """Each text in the spelling that stands for all that look like it; idempotent. Null stays null.
+    """Return each text in the spelling that stands for all that look like it; idempotent. Null stays null.
 
     Args:
         texts: a `pyarrow.StringArray`.

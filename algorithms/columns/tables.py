@@ -1,7 +1,7 @@
 """A table in memory -> the model's columns, by the record of the model.
 
-A table is whatever names its columns and gives each by its name: a pandas or polars data frame, a pyarrow table, a
-mapping of names to columns. None of these libraries is imported.
+A table is any object that names its columns and gives each by its name: a pandas or polars data frame, a pyarrow table,
+or a mapping of names to columns. This module imports none of these libraries.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _ARROW_UNITS = ("D", "s", "ms", "us", "ns")
 
 
 def columns_of(rows: Any, record: TableRecord) -> dict[str, Floats]:
-    """Convert every column of the record, and compute those of its recipes; values that are missing are filled first.
+    """Convert every column of the record, and compute those of its recipes; fill missing values first.
 
     Warns:
         UnseenLevelWarning: levels that training did not meet.
 
     Raises:
-        DataError: a value cannot be converted, or is missing where training had none, or a recipe cannot take it; names
-            the row, counted from 0, and the column.
+        DataError: a value cannot be converted, or is missing where training had all values, or a recipe cannot take it;
+            the error names the row, counted from 0, and the column.
     """
     found: dict[str, Floats] = {}
     for column in record.columns:
@@ -107,7 +107,7 @@ def _locate(name: str) -> Iterator[None]:
 
 
 def arrow_of(column: Any, name: str, kind: Kind) -> Any:
-    """Return the column as an Arrow array, whatever library it comes from.
+    """Return the column of any library as an Arrow array.
 
     Raises:
         DataError: it is not one column.
@@ -124,7 +124,7 @@ def arrow_of(column: Any, name: str, kind: Kind) -> Any:
 
 
 def _to_arrow(column: Any, name: str) -> Any:
-    """Return an Arrow array of a column whose library knows the type; None of a column of Python's objects."""
+    """Return an Arrow array of a column whose library knows the type; None for a column of Python's objects."""
     if isinstance(column, pa.Array | pa.ChunkedArray):
         return column
     shape = _shape(column)
@@ -170,7 +170,7 @@ def _numpy_to_arrow(column: NDArray[Any]) -> Any:
 
 
 def infer_record(rows: Any, names: Sequence[str]) -> TableRecord:
-    """Return a record by the types of a table's columns.
+    """Make a record from the types of a table's columns.
 
     Raises:
         DataError: a column holds texts, categories, or nothing that can be learnt from.

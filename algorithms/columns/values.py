@@ -8,7 +8,7 @@ Arrow stands here for arrays in memory; no function of this package reads a file
     date       dates, timestamps, texts in ISO 8601 (see `MOMENT`)       days since 1970-01-01 in UTC; NaN
     category   texts, booleans, whole numbers, dates, UUIDs              texts in one spelling; null
 
-An empty text is no value, and neither is null or a NaN among numbers.
+An empty text, null, and a NaN among numbers stand for a missing value.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class BadValue(DataError):
     """A value cannot be converted.
 
     Attributes:
-        problem: what is wrong with it, without the value.
-        row: its place in the array, counted from 0; None where the whole column is of a wrong type.
+        problem: the fault, without the value.
+        row: position in the array, counted from 0; None if the type of the whole column is wrong.
     """
 
     def __init__(self, problem: str, row: int | None = None, *, hint: str = "") -> None:
@@ -80,7 +80,7 @@ def is_text(kind: Any) -> bool:
 
 
 def is_boolean(kind: Any) -> bool:
-    """Return whether a column of this Arrow type holds booleans, in whatever encoding."""
+    """Return whether a column of this Arrow type holds booleans, in any encoding."""
     while pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
         kind = kind.value_type
     return bool(pa.types.is_boolean(kind) or isinstance(kind, pa.Bool8Type))
@@ -90,7 +90,7 @@ def is_boolean(kind: Any) -> bool:
 
 
 def to_numbers(column: Any) -> Floats:
-    """Raises BadValue: a value is not a finite number."""
+    """Return the numbers; raise BadValue if a value is not a finite number."""
     column = plain(column)
     kind = column.type
     if pa.types.is_decimal(kind):  # Arrow rounds a decimal otherwise than its text
@@ -121,7 +121,7 @@ def _numbers_in_texts(texts: Any) -> Any:
 
 
 def to_truths(column: Any) -> Floats:
-    """Raises BadValue: a value is neither true nor false."""
+    """Return 1.0 and 0.0; raise BadValue if a value is neither true nor false."""
     hint = "write it as true or false, or as 1 or 0"
     try:
         values = to_numbers(column)
@@ -139,14 +139,14 @@ def to_truths(column: Any) -> Floats:
 
 
 def to_days(column: Any) -> Floats:
-    """Raises BadValue: a value is not a date of the years 1 to 9999."""
+    """Return days; raise BadValue if a value is not a date of the years 1 to 9999."""
     moments = to_moments(column)
     days = pc.cast(moments, pa.float64(), safe=False).to_numpy(zero_copy_only=False) / float(DAY_US)
     return np.asarray(days, np.float64)
 
 
 def to_moments(column: Any) -> Any:
-    """Return microseconds since 1970-01-01 in UTC, as an array of whole numbers; what is finer is cut off.
+    """Return microseconds since 1970-01-01 in UTC, as an array of whole numbers; finer parts are cut off.
 
     A moment without a zone counts as UTC.
 
@@ -221,7 +221,7 @@ def to_texts(column: Any) -> Any:
     """Return texts as they stand, as a `pyarrow.StringArray`.
 
     Raises:
-        BadValue: the values have no one text, as 7 may be written 7.0.
+        BadValue: the values have no unique text: 7 may be written 7.0.
     """
     column = plain(column)
     kind = column.type
@@ -238,7 +238,7 @@ def to_texts(column: Any) -> Any:
 
 
 def to_fields(column: Any) -> Any:
-    """As `to_texts`, for a record linkage; a moment at the beginning of a day in UTC is that day."""
+    """Do as `to_texts`, for a record linkage; a moment at the beginning of a day in UTC is that day."""
     column = plain(column)
     if pa.types.is_timestamp(column.type):
         return pa.array([_iso(us) for us in to_moments(column).to_pylist()], pa.string())
@@ -246,7 +246,7 @@ def to_fields(column: Any) -> Any:
 
 
 def to_levels(column: Any) -> Any:
-    """Return the levels of a category in one spelling, as a `pyarrow.StringArray`; null where there is no value.
+    """Return the levels of a category in one spelling, as a `pyarrow.StringArray`; null where a value is missing.
 
     Raises:
         BadValue: as `to_texts`.
@@ -257,7 +257,7 @@ def to_levels(column: Any) -> Any:
 
 
 def to_known_levels(column: Any, known: Sequence[str]) -> Any:
-    """As `to_levels`, for a scorer that knows the levels of training, whatever type its table has them in.
+    """Do as `to_levels`, for a scorer that knows training's levels; its table may have them in another type.
 
     A table often holds the same column in another type than the table of training: a whole number as a float, because
     the column lacks values, or True where a csv file had "True". Such values get the spelling of the level that is
@@ -356,7 +356,7 @@ def _first_refused(values: Any, kind: Any) -> int:
 
 
 def first(mask: Any) -> int | None:
-    """Return the position of the first true value; None where there is none."""
+    """Return the position of the first true value; None if all are false."""
     position: int = pc.index(mask, True).as_py()
     return None if position < 0 else position
 

@@ -1,4 +1,4 @@
-"""What scikit-learn wants of a classifier of two classes, made of its scores."""
+"""The methods that scikit-learn expects of a classifier of two classes, computed from its scores."""
 
 from __future__ import annotations
 
@@ -21,31 +21,49 @@ from blindfit.algorithms.statistics.linear.named_columns import in_order, names_
 
 
 class PrivateBinaryClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
-    """Args of a subclass are its own; its fit sets `classes_`, `coef_`, `intercept_` and `privacy_statement_`."""
+    """A classifier of two classes whose fit sets `classes_`, `coef_`, `intercept_` and `privacy_statement_`."""
 
-    _table: TableRecord | None = None  # of the fit; None: an array of numbers
+    _table: TableRecord | None = None  # kinds of the fitted table's columns; None after a fit to an array
     classes_: NDArray[Any]
     coef_: NDArray[np.float64]
     intercept_: NDArray[np.float64]
     privacy_statement_: str
 
     @abstractmethod
-    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]: ...
+    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Return the log odds of the second class, shape (rows,).
+
+        Args:
+            X: features, shape (rows, columns).
+        """
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Return the probability of each class, shape (rows, 2), in the order of `classes_`.
+
+        Args:
+            X: features, shape (rows, columns).
+
+        Raises:
+            NotFittedError: `fit` was not called.
+            DataError, ValueError: the features are not those of the fit.
+        """
         positive = sigmoid(self.decision_function(X))
         return np.column_stack([1 - positive, positive])
 
     def __getstate__(self) -> Any:
-        """What is fitted elsewhere would pass by an open `PrivacyBudget`, and a fitted model can be fitted again."""
+        """Return the state to pickle. An open `PrivacyBudget` would not count the fits of another process.
+
+        Raises:
+            PrivacyError: a `PrivacyBudget` is open.
+        """
         refuse_another_process()
         return super().__getstate__()
 
     def _rows_to_fit(self, X: ArrayLike, y: ArrayLike) -> tuple[NDArray[np.float64], NDArray[Any]]:
-        """Return the numbers of the rows, and the labels; note what a table's columns are made of.
+        """Return the rows as numbers, and the labels; note how a table's columns became numbers.
 
         Raises:
-            DataError, or scikit-learn's ValueError: what is wrong with a row or a column.
+            DataError, ValueError: a row or a column is wrong.
         """
         names = _names_in(X)
         if names is None:
@@ -59,7 +77,7 @@ class PrivateBinaryClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ign
         return features, labels
 
     def _rows_of_fit(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Return the numbers of more rows, converted as those of the fit were."""
+        """Return more rows as numbers, converted in the same way as the rows of the fit."""
         names = _names_in(X)
         if names is None or self._table is None:
             features: NDArray[np.float64] = validate_data(self, _without_dates(X), dtype=np.float64, reset=False)
@@ -69,7 +87,7 @@ class PrivateBinaryClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ign
 
     @contextmanager
     def _restore_on_error(self) -> Iterator[None]:
-        """Restore the earlier model whole after a fit that fails, with the features that scikit-learn notes at once."""
+        """Restore the whole earlier model after a fit that fails; scikit-learn notes the new features before it."""
         before = self.__dict__.copy()
         try:
             yield
@@ -79,6 +97,15 @@ class PrivateBinaryClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ign
             raise
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Return the more probable class of each row, shape (rows,).
+
+        Args:
+            X: features, shape (rows, columns).
+
+        Raises:
+            NotFittedError: `fit` was not called.
+            DataError, ValueError: the features are not those of the fit.
+        """
         check_is_fitted(self)
         chosen: NDArray[Any] = self.classes_[(self.decision_function(X) > 0).astype(int)]
         return chosen
@@ -86,19 +113,19 @@ class PrivateBinaryClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ign
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.non_deterministic = True  # the noise has no seed
-        tags.classifier_tags.poor_score = True  # on the few rows of scikit-learn's own checks
+        tags.classifier_tags.poor_score = True  # scikit-learn's own checks have few rows
         tags.classifier_tags.multi_class = False
         return tags
 
 
 def _names_in(X: Any) -> tuple[Any, ...] | None:
-    """Return the names of a table that scikit-learn reads too; None for an array, and for what it refuses."""
+    """Return the column names of a table that scikit-learn reads too; None for an array or an input that it refuses."""
     names = None if isinstance(X, Mapping) else names_in(X)
     return names if names and all(isinstance(name, str) for name in names) else None
 
 
 def _without_dates(X: Any) -> Any:
-    """Raises DataError: an array holds dates, of which NumPy would silently make numbers of some unit."""
+    """Return the array; raise DataError if it holds dates, which NumPy would silently convert to some unit."""
     if hasattr(X, "tocsr"):  # a sparse matrix, which scikit-learn refuses
         return X
     X = without_mask(X)
@@ -109,6 +136,6 @@ def _without_dates(X: Any) -> Any:
     dates = (np.datetime64, np.timedelta64)
     if found.dtype.kind in "mM" or (found.dtype.kind == "O" and any(isinstance(value, dates) for value in found.flat)):
         raise DataError(
-            "rows without names must hold numbers only, no dates", hint="give a table that names its columns"
+            "rows without names must hold numbers only, not dates", hint="pass a data frame, which names its columns"
         )
     return X

@@ -1,10 +1,10 @@
-"""Logistic regression under (epsilon, delta) differential privacy of whole rows, for who holds all rows himself."""
+"""Logistic regression under (epsilon, delta) differential privacy of whole rows, where one process has all rows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,7 +13,13 @@ from sklearn.utils.validation import check_is_fitted, check_X_y
 from blindfit.algorithms.errors import BlindfitWarning, ConfigError, DataError
 from blindfit.algorithms.estimators import cautions
 from blindfit.algorithms.estimators.binary_classifier import PrivateBinaryClassifier
-from blindfit.algorithms.estimators.initial_model import binary_labels, initial_model, keep_scale, names_of
+from blindfit.algorithms.estimators.initial_model import (
+    InitialModel,
+    binary_labels,
+    initial_model,
+    keep_scale,
+    names_of,
+)
 from blindfit.algorithms.estimators.private_descent import DescentOptions, PrivateFit, fit_privately
 from blindfit.algorithms.privacy.events import WHOLE_ROWS
 from blindfit.algorithms.privacy.noisy_iterations import Neighbours, RunPrivacy, Spending
@@ -28,49 +34,70 @@ FeatureBounds = tuple[ArrayLike, ArrayLike] | Mapping[str, tuple[float, float]]
 class DPLogisticRegression(PrivateBinaryClassifier):
     """Logistic regression by noisy gradient descent, on rows whose features and labels are both private.
 
-    Each iteration clips every row's gradient (the intercept's part included) to `clip_norm`, sums them as integers and
-    adds independent discrete Gaussian noise to each coordinate. Noise and samples come from the operating system's
-    generator and cannot be seeded. A release is drawn once: `fit` on the same rows with the same options gives the same
-    model again, in this process, and spends nothing more; another `release` is another draw, and spends again.
+    Each iteration clips the gradient of every row, the intercept's part included, to `clip_norm`. It sums the gradients
+    as integers and adds independent discrete Gaussian noise to each coordinate. Noise and samples come from the
+    operating system's generator and cannot be seeded.
 
-    Public are: the two labels, every argument and the number of rows; under "add-or-remove" with `expected_rows` only
-    that there are two at least. So scale features by `feature_bounds` known beforehand or by public rows (`init`),
-    never by statistics of the private rows: those would leak. A fit warns (`BlindfitWarning`) of features that a scaler
-    was fitted to, of features without a scale, of constant columns, of a large delta and of a mostly noisy model.
+    A release is drawn once. `fit` to the same rows with the same options returns the same model again, in this process,
+    and spends nothing more. Another `release` is another draw, and spends again.
+
+    The two labels, every argument and the number of rows are public. Under "add-or-remove" with `expected_rows`, only
+    the fact that there are at least two rows is public. So scale features by `feature_bounds` that are known beforehand
+    or by public rows (`init`), never by statistics of the private rows, which would leak.
+
+    A fit warns (`BlindfitWarning`) about features that a scaler was fitted to, features without a scale, constant
+    columns, a large delta and a mostly noisy model.
 
     Args:
-        epsilon, delta: of the whole run, or of each iteration: see `budget`.
-        clip_norm: of a row's gradient, from 1e-9 to 1e9; 1 is good for scaled features of size about 1.
-        n_iterations: more let descent settle, and each is noisier: past what it takes to settle they change little.
-        learning_rate: "auto" is as large as descent stays stable, but so small that noise alone carries the weights a
-            distance of 1 at most. So with a small epsilon the model stays near its start, which `init` may make good.
-        batch_fraction: below 1, each iteration takes each row with this probability.
+        epsilon, delta: privacy of the whole run, or of each iteration if `budget` is "iteration".
+        clip_norm: bound on the L2 norm of a row's gradient, 1e-9 to 1e9. 1 suits scaled features of size about 1.
+        n_iterations: number of iterations. More let the descent settle, and add noise to each; after it has settled,
+            more change little.
+        learning_rate: a number above 0, or "auto". "auto" is the largest rate at which the descent stays stable and
+            noise by itself moves the weights by at most 1. So with a small epsilon the model stays near its start, and
+            a good start (`init`) improves it.
+        batch_fraction: probability with which an iteration takes each row, above 0; 1 takes all rows.
         neighbours: "replace-one" or "add-or-remove".
-        budget: "run", or "iteration": then `epsilon_spent_` says what all iterations spent at delta.
-        init: where descent starts. None is zero; "public" a fit to the public rows given to `fit`; or a `Pretrained`,
-            or a fitted linear classifier of scikit-learn. A `Pretrained` brings its scale unless there are bounds.
-        shrinkage: strength of an l2 penalty around the start; 0 is none.
-        feature_bounds: the lowest and the highest value of each column, known without the data. Features are mapped to
-            [-1, 1]. Either (lowest, highest), each a number or one number for each column, or a mapping of every
+        budget: "run", or "iteration"; `epsilon_spent_` then has the epsilon of all iterations at delta.
+        init: start of the descent. None starts at zero; "public" starts at a fit to the public rows passed to `fit`;
+            otherwise a `Pretrained`, or a fitted linear classifier of scikit-learn. The scale of a `Pretrained` is used
+            unless there are `feature_bounds`.
+        shrinkage: strength of an l2 penalty around the start; 0 for no penalty.
+        feature_bounds: lowest and highest value of each column, known without the data. Features are mapped to
+            [-1, 1]. Either (lowest, highest), each a number or one number for each column, or a mapping from every
             column's name to its (lowest, highest). A scaled value beyond 1e100 is cut to 1e100.
-        norm_bound: to which scaled rows, the constant 1 included, are clipped before training and scoring.
-        expected_rows: by which sums over all rows are divided; None: their number, which is then public.
-        classes: both labels, known without the data; None: those of y.
-        release: the draw's name, a text or a number.
-        loss_share: part of the budget, in the sense of 1/noise_multiplier^2, that pays for the mean training loss of
-            each iteration. With 0 the private rows' loss is not released.
+        norm_bound: L2 norm to which scaled rows, the constant 1 included, are clipped for training and scoring; None
+            for no clipping.
+        expected_rows: divisor of sums over all rows; None takes the number of rows, which is then public.
+        classes: both labels, known without the data; None takes those of y.
+        release: name of the draw, a text or a number.
+        loss_share: share of the budget, in terms of 1/noise_multiplier^2, that pays for the mean training loss of each
+            iteration. With 0 the loss of the private rows is not released.
 
     Attributes:
-        coef_, intercept_: for features as they were given. Where `norm_bound` is set, scores of long rows are smaller
-            by the factor that clips them; predicted classes are those of coef_ and intercept_.
-        noise_multiplier_: of each iteration's gradient: the noise's standard deviation over the sensitivity of the sum,
-            which is 2 clip_norm for "replace-one" and clip_norm for "add-or-remove".
-        epsilon_spent_: of the whole run at delta.
-        privacy_statement_, learning_rate_, n_iter_, classes_, n_features_in_.
-        loss_curve_: the mean loss of the weights before each iteration: noisy, of the private rows, if `loss_share`
-            paid for it; else of the public rows, and then also after the last; None where there are none.
+        coef_: float64 array of shape (1, columns), for features as they were given. If `norm_bound` is set, the score
+            of a long row is smaller by the factor that clips the row; predicted classes are those of `coef_` and
+            `intercept_`.
+        intercept_: float64 array of shape (1,).
+        noise_multiplier_: standard deviation of the noise of each iteration's gradient, divided by the sensitivity of
+            the sum. The sensitivity is 2 clip_norm for "replace-one" and clip_norm for "add-or-remove".
+        epsilon_spent_: epsilon of the whole run at delta.
+        privacy_statement_: one sentence about the protected unit, the amount and the mechanism.
+        learning_rate_: the learning rate of the run.
+        n_iter_: number of iterations.
+        classes_: array of the two labels, shape (2,); the second is the positive one.
+        n_features_in_: number of columns.
+        loss_curve_: mean loss of the weights before each iteration. If `loss_share` paid for it, it is the noisy loss
+            of the private rows. Otherwise it is the loss of the public rows, also after the last iteration, or None
+            without public rows.
 
-    Sources: see `blindfit.algorithms.statistics.dp_lr.descent`; it says where this departs from Hoseinpour et al. 2023.
+    Example:
+        >>> model = blindfit.DPLogisticRegression(epsilon=1.0, delta=1e-5, feature_bounds=(-5.0, 5.0)).fit(X, y)
+        >>> model.predict(X[:5]).shape, model.epsilon_spent_ <= 1.0
+        ((5,), True)
+
+    The module `blindfit.algorithms.statistics.dp_lr.descent` names the source and the departures from Hoseinpour et al.
+    2023.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -96,11 +123,11 @@ class DPLogisticRegression(PrivateBinaryClassifier):
         *,
         clip_norm: float = 1.0,
         n_iterations: int = 50,
-        learning_rate: float | str = "auto",
+        learning_rate: float | Literal["auto"] = "auto",
         batch_fraction: float = 1.0,
         neighbours: Neighbours = "replace-one",
         budget: Spending = "run",
-        init: Any = None,
+        init: InitialModel | Literal["public"] | None = None,
         shrinkage: float = 0.0,
         feature_bounds: FeatureBounds | None = None,
         norm_bound: float | None = None,
@@ -118,13 +145,22 @@ class DPLogisticRegression(PrivateBinaryClassifier):
     def fit(
         self, X: ArrayLike, y: ArrayLike, X_public: ArrayLike | None = None, y_public: ArrayLike | None = None
     ) -> DPLogisticRegression:
-        """
+        """Fit the model. Open budgets (`PrivacyBudget`) are charged before the noise is drawn.
+
         Args:
-            X_public, y_public: rows without any privacy: for init = "public", and for `loss_curve_`.
+            X: private features, shape (rows, columns): an array of numbers or a data frame.
+            y: private labels, shape (rows,), of two classes.
+            X_public: features of rows without any privacy, for `init="public"` and for `loss_curve_`.
+            y_public: labels of these rows.
+
+        Returns:
+            This estimator.
 
         Raises:
-            ConfigError, DataError, RangeError, or scikit-learn's InvalidParameterError: what is wrong with an option, a
-                row or a column.
+            ConfigError: an option is wrong; the message names it.
+            DataError: a row or a column is wrong; the message names it.
+            BudgetExhausted: an open budget has too little left.
+            ValueError: scikit-learn's checks refuse an argument or the rows.
         """
         with self._restore_on_error():
             return self._fit(X, y, X_public, y_public)
@@ -176,7 +212,10 @@ class DPLogisticRegression(PrivateBinaryClassifier):
         if classes.shape != (2,) or classes[0] == classes[1]:
             raise ConfigError(f"classes must be two different labels, not {self.classes!r}")
         if strangers := set(np.unique(given).tolist()) - set(classes.tolist()):
-            raise DataError(f"y has labels that are not of classes: {', '.join(sorted(map(str, strangers)))}")
+            raise DataError(
+                f"y has labels that are not in classes: {', '.join(sorted(map(str, strangers)))}",
+                hint="correct classes, or remove these rows",
+            )
         return classes, np.asarray(given == classes[1])
 
     # --- before the descent: nothing here reads a private row
@@ -185,15 +224,21 @@ class DPLogisticRegression(PrivateBinaryClassifier):
         self, X_public: ArrayLike | None, y_public: ArrayLike | None, classes: NDArray[Any]
     ) -> tuple[Floats, NDArray[np.bool_]] | None:
         if (X_public is None) != (y_public is None):
-            raise ConfigError("X_public and y_public go together")
+            raise ConfigError("X_public and y_public go together", hint="pass both, or neither of them")
         if X_public is None:
             return None
         if self.loss_share:
-            raise ConfigError("loss_share pays for what the public rows show for nothing: leave one of them out")
+            raise ConfigError(
+                "loss_share pays for a loss curve that the public rows give at no cost",
+                hint="set loss_share = 0, or pass no public rows",
+            )
         features, given = check_X_y(self._rows_of_fit(X_public), y_public, dtype=np.float64, estimator=self)
         strangers = set(np.unique(given).tolist()) - set(classes.tolist())
         if strangers:
-            raise DataError(f"y_public has labels that y has not: {', '.join(sorted(map(str, strangers)))}")
+            raise DataError(
+                f"y_public has labels that y does not have: {', '.join(sorted(map(str, strangers)))}",
+                hint="remove these public rows",
+            )
         return features, np.asarray(given == classes[1])
 
     def _start(
@@ -210,7 +255,7 @@ class DPLogisticRegression(PrivateBinaryClassifier):
         return pretrain(*public, columns=names)
 
     def _scale(self, names: tuple[str, ...], start: Pretrained | None) -> Standardiser:
-        """From bounds or from public rows; else features stay as they are."""
+        """Return the scale of the bounds or of the public rows; without both, features keep their own scale."""
         if self.feature_bounds is not None:
             return _scale_of_bounds(names, self.feature_bounds)
         if start is not None:
@@ -256,6 +301,15 @@ class DPLogisticRegression(PrivateBinaryClassifier):
     # --- scoring
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Return the log odds of the second class, shape (rows,).
+
+        Args:
+            X: features, shape (rows, columns), as in the fit.
+
+        Raises:
+            NotFittedError: `fit` was not called.
+            DataError, ValueError: the features are not those of the fit.
+        """
         check_is_fitted(self)
         features = self._rows_of_fit(X)
         scores: NDArray[np.float64] = self._rows(features, self._scaler) @ self._weights

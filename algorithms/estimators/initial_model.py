@@ -1,9 +1,9 @@
-"""What estimators share: two classes, names of columns, and the model that a fit starts from or shrinks towards."""
+"""Common parts of estimators: two classes, names of columns, and the start of a fit."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +14,34 @@ from blindfit.algorithms.statistics.linear.pretraining import Pretrained
 from blindfit.algorithms.statistics.linear.scaling import Standardiser
 
 
+class LinearClassifier(Protocol):
+    """A fitted linear classifier, as scikit-learn has several."""
+
+    @property
+    def coef_(self) -> Any:
+        """Weight of each column, shape (1, columns)."""
+        ...
+
+    @property
+    def intercept_(self) -> Any:
+        """Intercept, shape (1,)."""
+        ...
+
+    @property
+    def classes_(self) -> Any:
+        """The two classes, shape (2,)."""
+        ...
+
+
+InitialModel = Pretrained | LinearClassifier
+
+
 def binary_labels(y: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """The two classes, and which rows are of the second; errors in the words that scikit-learn's checks ask for."""
+    """Return the two classes, and True for each row of the second; error texts are the ones scikit-learn expects.
+
+    Raises:
+        ValueError: there are not exactly two classes.
+    """
     check_classification_targets(y)
     kind = type_of_target(y, input_name="y", raise_unknown=True)
     if kind != "binary":
@@ -27,30 +53,36 @@ def binary_labels(y: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
 
 
 def names_of(estimator: Any) -> tuple[str, ...]:
-    """The columns' names in the data frame that was fitted; x0, x1, ... of an array."""
+    """Return the column names of the fitted data frame; x0, x1, ... for an array."""
     given = getattr(estimator, "feature_names_in_", None)
     return tuple(map(str, given)) if given is not None else _number_columns(estimator.n_features_in_)
 
 
 def initial_model(init: Any, estimator: Any, classes: NDArray[Any]) -> Pretrained | None:
-    """
+    """Return the model from which a fit starts, with the fit's own column names; None without one.
+
     Args:
-        init: None, a Pretrained, or a fitted linear classifier with coef_, intercept_ and classes_.
-        estimator: whose fit it is for; its n_features_in_ is known by now.
-        classes: of that fit.
+        init: a Pretrained, a fitted linear classifier with coef_, intercept_ and classes_, or None.
+        estimator: the estimator that is fitted; its n_features_in_ is set.
+        classes: the two classes of the fit.
 
     Raises:
-        ConfigError: it is none of these.
-        DataError: it is for other features or classes.
+        ConfigError: `init` has another type.
+        DataError: `init` is for other features or classes.
     """
     if init is None:
         return None
     if isinstance(init, Pretrained):
         return _under_our_names(init, estimator)
     if not all(hasattr(init, name) for name in ("coef_", "intercept_", "classes_")):
-        raise ConfigError(f"init must be a Pretrained or a fitted linear classifier, not {type(init).__name__}")
+        raise ConfigError(
+            f"init must be a Pretrained or a fitted linear classifier, not {type(init).__name__}",
+            hint="call blindfit.pretrain, or fit the classifier first",
+        )
     if list(init.classes_) != list(classes):
-        raise DataError("init was fitted to other classes than these rows have")
+        raise DataError(
+            "init was fitted to other classes than these rows have", hint="fit it to rows with the same two classes"
+        )
     return _under_our_names(_of_linear(init), estimator)
 
 
@@ -58,7 +90,7 @@ def _of_linear(classifier: Any) -> Pretrained:
     weights = np.asarray(classifier.coef_, dtype=np.float64).ravel()
     intercept = np.asarray(classifier.intercept_, dtype=np.float64).ravel()
     if len(intercept) != 1 or not (np.isfinite(weights).all() and np.isfinite(intercept).all()):
-        raise DataError("init: coef_ and intercept_ must hold finite numbers, of one score")
+        raise DataError("init: coef_ and intercept_ must be finite numbers, and give one score for each row")
     names = getattr(classifier, "feature_names_in_", None)
     columns = tuple(map(str, names)) if names is not None else _number_columns(len(weights))
     return Pretrained(keep_scale(columns), tuple(weights.tolist()), float(intercept[0]))
@@ -71,7 +103,7 @@ def keep_scale(names: tuple[str, ...]) -> Standardiser:
 
 
 def _under_our_names(init: Pretrained, estimator: Any) -> Pretrained:
-    """Where either side has no names of its own, columns go by their place."""
+    """Return the model with the estimator's column names; match columns by position if either side has no names."""
     ours = names_of(estimator)
     if len(init.columns) != len(ours):
         raise DataError(f"init was made for {len(init.columns)} features; these rows have {len(ours)}")

@@ -1,4 +1,4 @@
-"""What a label mechanism does to labels all over their range: its mean, its variance, its law. All of it is public."""
+"""The effect of a label mechanism on labels over their whole range: mean, variance and law. All of it is public."""
 
 from __future__ import annotations
 
@@ -15,17 +15,19 @@ from blindfit.algorithms.privacy.label_mechanisms import LabelMechanism
 from blindfit.algorithms.privacy.label_mechanisms.base import LEAST_SHARE
 from blindfit.algorithms.statistics.linear.logistic import Floats
 
-LABELS = 17  # where it is looked at
+LABELS = 17  # number of labels at which the effect is computed
 BINS = 96
 MOST_POINTS = 128  # laws of more outputs are drawn as histograms
-TAIL = 0.01  # left out of a histogram, on either side
+TAIL = 0.01  # share of the outputs that a histogram omits on either side
 
 
 @dataclass(frozen=True, repr=False)
 class NoiseProfile:
-    """Args:
-    labels: from one end of the range to the other.
-    means, variances: of what is released of each, after debiasing where that was asked for.
+    """Means and variances of the released labels.
+
+    Args:
+        labels: labels from one end of the range to the other.
+        means, variances: mean and variance of each label's release, after debiasing if the job debiases.
     """
 
     labels: Floats
@@ -34,7 +36,14 @@ class NoiseProfile:
 
     @classmethod
     def of(cls, mechanism: LabelMechanism, *, debias: bool) -> NoiseProfile:
-        """Raises ConfigError: the mechanism cannot be debiased."""
+        """Compute the profile of a mechanism.
+
+        Args:
+            debias: True for the profile after debiasing.
+
+        Raises:
+            ConfigError: the mechanism cannot be debiased.
+        """
         labels = np.linspace(mechanism.grid.lo, mechanism.grid.hi, LABELS)
         means = np.array([mechanism.mean(label) for label in labels])
         variances = np.array([mechanism.variance(label) for label in labels])
@@ -45,21 +54,21 @@ class NoiseProfile:
 
     @property
     def largest_bias(self) -> float:
-        """Labels that the mechanism clips count, and so does rounding to its grid."""
+        """Largest distance of a mean from its label. Clipping and rounding to the grid count."""
         return float(np.abs(self.means - self.labels).max())
 
     @property
     def typical_std(self) -> float:
-        """Over labels spread evenly."""
+        """Root of the mean variance over evenly spread labels."""
         return float(np.sqrt(self.variances.mean()))
 
 
 def law_points(mechanism: LabelMechanism, label: float) -> dict[str, Any]:
-    """The law of one label's output, fit to be drawn.
+    """Return the law of one label's output in a form for a chart.
 
     Returns:
-        label, outputs and density: probabilities of single outputs where there are few (`discrete`), else the density
-        in equal bins, without the last percent on either side.
+        Keys `label`, `outputs`, `density` and `discrete`. If there are few outputs, `discrete` is True and `density`
+        has their probabilities. Otherwise it is the density in equal bins, without the last percent on either side.
     """
     law = mechanism.law(label)
     outputs, chances = mechanism.grid.reals(law.outputs), law.probabilities
@@ -79,16 +88,17 @@ def law_points(mechanism: LabelMechanism, label: float) -> dict[str, Any]:
 
 
 def epsilon_of_row(mechanism: str, epsilon: float, delta: float, rows_per_unit: int) -> float:
-    """What one row's label may cost so that all rows of a unit, one after the other, cost `epsilon` at `delta`.
+    """Return the epsilon of one row's label with which all rows of a unit together cost `epsilon` at `delta`.
 
     Raises:
-        ConfigError: delta alone allows noise too small for so many rows, so that no epsilon is left for one.
+        ConfigError: the noise that `delta` by itself requires is too small for so many rows, so no epsilon is left for
+            one row.
     """
     if mechanism != "gaussian":
         share = epsilon / rows_per_unit
         return share if rows_per_unit * share <= epsilon else math.nextafter(share, 0.0)
     if rows_per_unit == 1:
-        return epsilon * (1 - 1e-9)  # an accountant's rounding would pass it
+        return epsilon * (1 - 1e-9)  # with all of epsilon, an accountant's rounding would exceed it
     multiplier = analytic_noise_multiplier(epsilon, delta) * rows_per_unit**0.5
     low, high = 0.0, epsilon
     while high - low > 1e-9 * epsilon:
@@ -97,14 +107,14 @@ def epsilon_of_row(mechanism: str, epsilon: float, delta: float, rows_per_unit: 
     if low < LEAST_SHARE:
         raise ConfigError(
             f"gaussian: at epsilon {epsilon:g} and delta {delta:g}, {rows_per_unit} rows of a person leave no epsilon "
-            "for one",
+            "for one row",
             hint="lower privacy.delta, raise privacy.epsilon, or lower privacy.max_rows_per_person",
         )
-    return low  # the side that costs less
+    return low  # the end of the interval that costs less
 
 
 def event_of_unit(mechanism: str, epsilon: float, delta: float, neighbours: str) -> ReleaseEvent:
-    """What an accountant composes, of a release of (epsilon, delta) for a whole unit."""
+    """Return the event that an accountant composes for a release of (epsilon, delta) for a whole unit."""
     if mechanism == "gaussian":
         return ReleaseEvent("gaussian", analytic_noise_multiplier(epsilon, delta), neighbours)
     return ReleaseEvent.pure(epsilon, neighbours)

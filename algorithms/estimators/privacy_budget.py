@@ -1,15 +1,15 @@
-"""A budget for a notebook: what all fits in it release together, and nothing beyond.
+"""A budget for a notebook: the fits inside a `with` block spend no more than its epsilon together.
 
-A grid search fits a model for each setting and fold, and each fit is a release of its own. In
+A grid search fits a model for each setting and fold, and each fit is a release. In
 
     with PrivacyBudget(epsilon=3.0, delta=1e-5) as budget:
         GridSearchCV(WALRClassifier(epsilon=0.3), {"l2": [0.01, 0.1]}, cv=5).fit(features, labels)
     budget.spent()
 
-each is counted before its noise is drawn. All fits are taken to be about the same rows, as if nobody knew which fold is
-where: that never says too little. A release that is used again (remembered.py) counts once in each budget, also if it
-was drawn before the budget was opened. No other process counts: while a budget is open no estimator is pickled, and a
-forked process fits none.
+each release is counted before its noise is drawn. The budget counts all fits as if they were about the same rows.
+So it never counts too little. A release that is used again (remembered.py) counts once in each budget, even if it was
+drawn before the budget was opened. A budget cannot count the fits of another process. So while a budget is open, no
+estimator can be pickled and no forked process can fit.
 """
 
 from __future__ import annotations
@@ -23,21 +23,28 @@ from blindfit.algorithms.privacy import accountant
 from blindfit.algorithms.privacy.events import ReleaseEvent
 from blindfit.algorithms.privacy.gaussian import check_delta, check_epsilon
 
-_open: list[PrivacyBudget] = []  # of this process, in all its threads
+_open: list[PrivacyBudget] = []  # all open budgets of this process, in all its threads
 _lock = threading.RLock()
 
 
 class PrivacyBudget:
-    """Counts the release of every fit inside a `with`, of all threads; budgets within budgets all count.
+    """A limit on what all fits inside a `with` block release together, in all threads. Nested budgets all count.
 
-    A release that several fits use is counted once, be it drawn inside the `with` or before.
+    A release that several fits use is counted once, whether it is drawn inside the block or before.
 
     Args:
-        epsilon, delta: that no composition of the fits passes.
-        name: in messages.
+        epsilon: the most epsilon of all fits, composed.
+        delta: delta of the composition.
+        name: name of the budget in messages.
 
     Raises:
-        ConfigError: epsilon or delta is none.
+        ConfigError: epsilon or delta is invalid.
+
+    Example:
+        >>> with blindfit.PrivacyBudget(epsilon=1.0, delta=1e-5) as budget:
+        ...     model = blindfit.WALRClassifier(epsilon=0.9, delta=1e-5).fit(X, y)
+        >>> budget.releases, round(budget.spent(), 2)
+        (1, 0.9)
     """
 
     def __init__(self, epsilon: float, delta: float = 1e-5, *, name: str = "this notebook") -> None:
@@ -45,35 +52,38 @@ class PrivacyBudget:
         check_delta(delta)
         self.epsilon, self.delta, self.name = epsilon, delta, name
         self._charged: dict[int, ReleaseEvent] = {}  # by the number of the draw
-        self._process = 0  # in which it is open
+        self._process = 0  # id of the process in which the budget is open
 
     def __repr__(self) -> str:
         return f"PrivacyBudget(spent {self.spent():.4g} of epsilon {self.epsilon:g}, {self.releases} releases)"
 
     @property
     def releases(self) -> int:
+        """Number of releases that were counted."""
         return len(self._charged)
 
     def spent(self) -> float:
-        """The epsilon of all fits together, at `delta`."""
+        """Return the epsilon of all fits together, at `delta`."""
         return accountant.spent_epsilon(list(self._charged.values()), self.delta)
 
     def left(self) -> float:
+        """Return the epsilon that is left, at least 0."""
         return max(0.0, self.epsilon - self.spent())
 
     def charge(self, event: ReleaseEvent, draw: int) -> bool:
         """Count a release before its noise is drawn, or before it is used again.
 
         Args:
-            draw: its number: the same release is counted once.
+            event: the release.
+            draw: number of the draw; the same number is counted once.
 
         Returns:
-            Whether it was not counted yet.
+            True if the release was not counted before.
 
         Raises:
-            BudgetExhausted: with it, all would be more than epsilon.
-            PrivacyError: this is a fork of the process that counts.
-            UnsupportedEvent: it does not compose with what was charged.
+            BudgetExhausted: all releases together would spend more than epsilon.
+            PrivacyError: this process is a fork of the process that counts.
+            UnsupportedEvent: the release cannot be composed with the earlier ones.
         """
         if self._process != os.getpid():
             raise _elsewhere()
@@ -94,7 +104,7 @@ class PrivacyBudget:
     def __enter__(self) -> PrivacyBudget:
         with _lock:
             if self in _open:
-                raise ConfigError("this PrivacyBudget is open already")
+                raise ConfigError("this PrivacyBudget is already open", hint="make another PrivacyBudget")
             self._process = os.getpid()
             _open.append(self)
         return self
@@ -107,7 +117,11 @@ class PrivacyBudget:
 
 
 def charge(event: ReleaseEvent, draw: int) -> None:
-    """Charge every open budget, or none of them. Raises BudgetExhausted, UnsupportedEvent, PrivacyError."""
+    """Charge every open budget, or none of them.
+
+    Raises:
+        BudgetExhausted, UnsupportedEvent, PrivacyError: a budget cannot be charged; see `PrivacyBudget.charge`.
+    """
     charged: list[PrivacyBudget] = []
     with _lock:
         for budget in _open:
@@ -121,13 +135,13 @@ def charge(event: ReleaseEvent, draw: int) -> None:
 
 
 def refuse_another_process() -> None:
-    """Raises PrivacyError: an estimator is about to be sent to where no budget counts."""
+    """Raise PrivacyError if a budget is open, which would not count the fits of another process."""
     if _open:
         raise _elsewhere()
 
 
 def _elsewhere() -> PrivacyError:
     return PrivacyError(
-        "a PrivacyBudget counts the fits of its own process, and this one would be in another",
+        "a PrivacyBudget counts the fits of its own process, and this fit would run in another process",
         hint='set n_jobs=1, or use joblib.parallel_config("threading"); save a model after the `with` block',
     )

@@ -1,7 +1,8 @@
-"""A fit by noisy descent of rows that are scaled already: what the estimator and a job have in common.
+"""A fit by noisy descent to scaled rows: the common part of the estimator and of a job.
 
-Nothing here fails for what a row holds, nor for how many rows there are, none at all included: whoever chooses the
-options would learn of rows by it, and nothing would be charged. Options are checked, and those are public.
+No function here fails because of the content of a row or the number of rows, not even with 0 rows. Otherwise the person
+who chooses the options would learn about rows from a failure, without a charge. The checks concern only options, which
+are public.
 """
 
 from __future__ import annotations
@@ -24,11 +25,12 @@ from blindfit.algorithms.statistics.linear.logistic import Floats
 
 @dataclass(frozen=True)
 class DescentOptions:
-    """
+    """Options of a private descent.
+
     Args:
         learning_rate: a number, or "auto".
-        expected_rows: by which sums over all rows are divided: public, where their number may not be.
-        loss_share: part of the budget that pays for the loss of each iteration.
+        expected_rows: divisor of sums over all rows. It is public; the number of rows may not be.
+        loss_share: share of the budget that pays for the loss of each iteration.
     """
 
     privacy: RunPrivacy
@@ -41,8 +43,10 @@ class DescentOptions:
 
 @dataclass(frozen=True)
 class PrivateFit:
-    """Args:
-    noise_multiplier: of each iteration's gradient.
+    """The result of a private descent.
+
+    Args:
+        noise_multiplier: noise multiplier of each iteration's gradient.
     """
 
     descent: Descent
@@ -53,15 +57,16 @@ class PrivateFit:
 def fit_privately(
     columns: Floats, labels: NDArray[np.bool_], start: Floats, options: DescentOptions, release: str | int
 ) -> PrivateFit:
-    """
+    """Fit a logistic model by noisy gradient descent.
+
     Args:
-        columns: (n, k), n = 0 too, none beyond scaling.LARGEST, the constant feature last.
-        start: k weights, to which shrinkage pulls too.
-        release: another name is another draw; the same one of the same rows is remembered.
+        columns: (n, k) features with n >= 0, each at most scaling.LARGEST in size; the constant feature is the last.
+        start: (k,) weights at which the descent starts, and towards which shrinkage pulls.
+        release: name of the draw. Another name is another draw; the same name for the same rows returns the first draw.
 
     Raises:
         ConfigError: an option is out of its range, or its noise is too narrow for the grid.
-        BudgetExhausted: an open `PrivacyBudget` has not so much left.
+        BudgetExhausted: an open `PrivacyBudget` has too little left.
     """
     privacy, multiplier, release_loss = options.privacy, options.privacy.noise_multiplier(), None
     if options.loss_share:
@@ -103,6 +108,6 @@ def _release(multiplier: float, privacy: RunPrivacy) -> dp_gradient.Release:
     except RangeError:
         raise ConfigError(
             f"the noise of each iteration, {multiplier:.2g} times the sensitivity, is too narrow for its grid",
-            hint="take a smaller epsilon, more iterations or a smaller loss_share",
+            hint="choose a smaller epsilon, more iterations or a smaller loss_share",
         ) from None
     return partial(mechanism.release, uniform=system_uniform)

@@ -1,9 +1,10 @@
-"""A release is drawn once: the same request of the same rows gets the same answer, for as long as the process lives.
+"""A release is drawn once: the same request for the same rows gets the same answer while the process lives.
 
-Asking again must not help whoever averages answers, and must not spend: so a second `fit` on the same rows with the
-same options gives the first one's model. Another draw is asked for by name, and is a release of its own.
+A repeated request must not help a person who averages answers, and must not spend. So a second `fit` to the same rows
+with the same options gives the first model again. Another name asks for another draw, which is another release.
 
-The digests of requests end with their process, so they need no `DigestFormat`: no later version compares them.
+Digests of requests exist only while their process lives, so no later version compares them. They need no
+`DigestFormat`.
 """
 
 from __future__ import annotations
@@ -25,22 +26,25 @@ from blindfit.algorithms.privacy.events import ReleaseEvent
 
 T = TypeVar("T")
 
-MOST_REMEMBERED = 1024  # the oldest is forgotten: asked for again, it is drawn and spent again
+MOST_REMEMBERED = 1024  # beyond it the oldest release is forgotten; a request for it draws and spends again
 _released: OrderedDict[bytes, tuple[int, Any]] = OrderedDict()
 _draws = itertools.count()
 _lock = threading.Lock()
 
 
 def draw_once(draw: Callable[[], T], event: ReleaseEvent, *request: Any) -> T:
-    """Return what `draw` gave when this request was made first.
+    """Return the result of `draw` for this request; the first request draws it.
 
     Args:
-        event: what open budgets are charged, before it is drawn. One that was opened after the draw is charged too,
-            as it counts all that is seen of the rows within it.
-        request: all that determines the release but its noise: arrays, numbers, texts, dataclasses of these.
+        event: release that every open budget is charged for before the draw. A budget that was opened after the draw
+            is charged too, because it counts every release that is used inside its block.
+        request: everything except noise that determines the release: arrays, numbers, texts, dataclasses of these.
+
+    Raises:
+        BudgetExhausted, UnsupportedEvent, PrivacyError: an open budget cannot be charged.
     """
     key = _digest(request)
-    with _lock:  # held while drawing: two threads that ask the same must not draw twice
+    with _lock:  # held during the draw: two threads with the same request must not draw twice
         number = _released[key][0] if key in _released else next(_draws)
         privacy_budget.charge(event, number)
         if key not in _released:
@@ -65,7 +69,7 @@ def _digest(request: tuple[Any, ...]) -> bytes:
 
 
 def _plain(part: Any) -> Any:
-    """The same for what means the same: a number is its value, be it 1, 1.0 or NumPy's."""
+    """Return equal objects for parts that mean the same: a number becomes its value, for 1, 1.0 or a NumPy number."""
     if is_dataclass(part) and not isinstance(part, type):
         values = [(field.name, _plain(getattr(part, field.name))) for field in fields(part)]
         return (type(part).__qualname__, values)

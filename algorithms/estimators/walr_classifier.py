@@ -1,4 +1,4 @@
-"""WALR in a notebook, where one machine holds features and labels: the same release, the same fit, no peer."""
+"""WALR in a notebook, where one machine has features and labels: the same release and the same fit, without a peer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from blindfit.algorithms.errors import BlindfitWarning
 from blindfit.algorithms.estimators import cautions
 from blindfit.algorithms.estimators.binary_classifier import PrivateBinaryClassifier
-from blindfit.algorithms.estimators.initial_model import binary_labels, initial_model, names_of
+from blindfit.algorithms.estimators.initial_model import InitialModel, binary_labels, initial_model, names_of
 from blindfit.algorithms.estimators.remembered import draw_once
 from blindfit.algorithms.fixed_point import quantise_rows
 from blindfit.algorithms.privacy import gaussian
@@ -38,36 +38,54 @@ UNIT, NEIGHBOURS = UNITS["row"]
 class WALRClassifier(PrivateBinaryClassifier):
     """Logistic regression with (epsilon, delta) label differential privacy, from one noisy weighted aggregate.
 
-    The unit is the label of one row; features and their number are public. The noise comes from the operating system's
-    generator and cannot be seeded. A release is drawn once: `fit` on the same rows and labels with the same grid, bound
-    and budget uses it again, in this process, and spends nothing more; another `release` is another draw, and spends
-    again. A `PrivacyBudget` counts all of them.
+    The protected unit is the label of one row. Features and the number of rows are public. The noise comes from the
+    operating system's generator and cannot be seeded.
 
-    A fit warns (`BlindfitWarning`) of constant columns, of clipped rows, of a large delta, of a mostly noisy model, of
-    a mean that no labels could give and of a solver that did not converge.
+    A release is drawn once. `fit` to the same rows and labels with the same grid, bound and budget uses the release
+    again, in this process, and spends nothing more. Another `release` is another draw, and spends again. An open
+    `PrivacyBudget` counts all of them.
+
+    A fit warns (`BlindfitWarning`) about constant columns, clipped rows, a large delta, a mostly noisy model, a mean
+    that no labels could give and a solver that did not converge.
 
     Args:
-        epsilon, delta: of the release.
+        epsilon, delta: privacy of the release.
         mechanism: "analytic" or, for epsilon < 1, "classic".
-        norm_bound: to which standardised rows (with the constant) are clipped; "auto": their 99 % quantile.
-        frac_bits: fraction bits of the grid on which rows and noise lie; "auto": as many as rounding and noise need.
-        l2: regulariser; "auto": from the noise.
-        intercept: whether a constant feature is appended.
-        mu: "clip" each coordinate of the noisy mean to what some labels could give, "project" it on what they can give
-            together, or take it "as-released"; "auto" projects where there are at most ten million numbers.
-        init: a model of public rows towards which l2 shrinks in place of zero: a `Pretrained` or a fitted linear
-            classifier. The fit runs to its optimum, so as a mere start it would change nothing; l2 = 0 is refused.
-        solver, tolerance, max_iterations: see `blindfit.algorithms.statistics.linear.solvers`.
-        seed: of public randomness alone (batches); never of the noise.
-        release: the draw's name, a text or a number.
+        norm_bound: L2 norm to which standardised rows, the constant included, are clipped; "auto" takes the 99%
+            quantile of their norms.
+        frac_bits: fraction bits of the grid of rows and noise; "auto" takes as many as rounding and noise need.
+        l2: strength of the l2 penalty, at least 0; "auto" derives it from the noise.
+        intercept: True to append a constant feature.
+        mu: treatment of the noisy mean. "clip" clips each coordinate to what some labels could give; "project" projects
+            on what labels can give together; "as-released" changes nothing; "auto" projects if there are at most ten
+            million numbers.
+        init: model of public rows towards which l2 shrinks instead of zero: a `Pretrained` or a fitted linear
+            classifier. The fit runs to its optimum, so a start by itself would change nothing; l2 = 0 is refused.
+        solver: "auto", or a solver of `blindfit.algorithms.statistics.linear.solvers`.
+        tolerance: largest gradient norm at the end of the fit; None takes the solver's own.
+        max_iterations: largest number of iterations; None takes the solver's own.
+        seed: seed of public randomness only (batches), never of the noise.
+        release: name of the draw, a text or a number.
 
     Attributes:
-        model_: standardises, clips and scores.
-        coef_, intercept_: for features as they were given; scores of rows longer than `norm_bound_` are smaller by the
-            factor that clips them.
-        privacy_statement_: in one sentence.
-        noise_std_: of each coordinate of the mean.
-        l2_, norm_bound_, feasible_, n_iter_, converged_, classes_, n_features_in_.
+        model_: WALRModel that standardises, clips and scores.
+        coef_: float64 array of shape (1, columns), for features as they were given. The score of a row longer than
+            `norm_bound_` is smaller by the factor that clips the row.
+        intercept_: float64 array of shape (1,).
+        privacy_statement_: one sentence about the protected unit, the amount and the mechanism.
+        noise_std_: standard deviation of the noise on each coordinate of the mean.
+        l2_: strength of the l2 penalty in the fit.
+        norm_bound_: L2 norm to which rows were clipped.
+        feasible_: True if some labels could give the noisy mean, False if none could, None if neither was proved.
+        n_iter_: number of the solver's iterations.
+        converged_: True if the solver found the optimum.
+        classes_: array of the two labels, shape (2,); the second is the positive one.
+        n_features_in_: number of columns.
+
+    Example:
+        >>> model = blindfit.WALRClassifier(epsilon=1.0, delta=1e-5).fit(X, y)
+        >>> model.predict_proba(X[:5]).shape
+        (5, 2)
 
     Source: Yuan and Lazarsfeld, "Weighted Aggregate Logistic Regression".
     """
@@ -99,7 +117,7 @@ class WALRClassifier(PrivateBinaryClassifier):
         l2: float | Literal["auto"] = "auto",
         intercept: bool = True,
         mu: MuTreatment = "auto",
-        init: Any = None,
+        init: InitialModel | None = None,
         solver: str = "auto",
         tolerance: float | None = None,
         max_iterations: int | None = None,
@@ -112,8 +130,21 @@ class WALRClassifier(PrivateBinaryClassifier):
         self.tolerance, self.max_iterations, self.seed, self.release = tolerance, max_iterations, seed, release
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> WALRClassifier:
-        """Raises ConfigError, DataError, RangeError, or scikit-learn's InvalidParameterError: what is wrong with an
-        option, a row or a column.
+        """Fit the model. Open budgets (`PrivacyBudget`) are charged before the noise is drawn.
+
+        Args:
+            X: public features, shape (rows, columns): an array of numbers or a data frame.
+            y: private labels, shape (rows,), of two classes.
+
+        Returns:
+            This estimator.
+
+        Raises:
+            ConfigError: an option is wrong; the message names it.
+            DataError: a row or a column is wrong; the message names it.
+            RangeError: no grid fits the norm bound and the noise.
+            BudgetExhausted: an open budget has too little left.
+            ValueError: scikit-learn's checks refuse an argument or the rows.
         """
         with self._restore_on_error():
             found = self._fit(X, y)
@@ -125,7 +156,7 @@ class WALRClassifier(PrivateBinaryClassifier):
         self._validate_params()
         X, y = self._rows_to_fit(X, y)
         classes, labels = binary_labels(y)
-        settings = self._solver_settings()  # what is refused here and below is refused before the charge
+        settings = self._solver_settings()  # refusals here and below come before the charge
         standardiser = Standardiser.fit([X], names_of(self), table=self._table).require_columns()
         anchor = self._anchor(classes, standardiser)
         standardised = standardiser.transform(X)
@@ -177,7 +208,11 @@ class WALRClassifier(PrivateBinaryClassifier):
         return found
 
     def _grid(self, norms: Floats, multiplier: float) -> Grid:
-        """Raises RangeError: no grid holds the norm bound, or is fine enough for the noise."""
+        """Return the grid of rows and noise.
+
+        Raises:
+            RangeError: no grid holds the norm bound, or is fine enough for the noise.
+        """
         fixed = None if self.frac_bits == "auto" else self.frac_bits
         if self.norm_bound == "auto":
             bound = defaults.default_norm_bound(norms)
@@ -196,11 +231,25 @@ class WALRClassifier(PrivateBinaryClassifier):
         yield from cautions.warn_of_noisy_mean(self.epsilon, noise_std)
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Return the log odds of the second class, shape (rows,).
+
+        Args:
+            X: features, shape (rows, columns), as in the fit.
+
+        Raises:
+            NotFittedError: `fit` was not called.
+            DataError, ValueError: the features are not those of the fit.
+        """
         check_is_fitted(self)
         return self.model_.scores(self._rows_of_fit(X))
 
     def _anchor(self, classes: NDArray[Any], standardiser: Standardiser) -> NDArray[np.float64] | None:
-        """Raises ConfigError, DataError: `init` would do nothing, or is for other rows than these."""
+        """Return the weights towards which l2 shrinks; None without `init`.
+
+        Raises:
+            ConfigError: `init` would have no effect.
+            DataError: `init` is for other features or classes.
+        """
         init = initial_model(self.init, self, classes)
         if init is None:
             return None

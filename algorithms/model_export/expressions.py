@@ -1,6 +1,6 @@
 """Write a formula as expressions of doubles, from which SQL, PMML and ONNX are written.
 
-A value that is missing stays missing in whatever is computed from it: NULL in SQL, NaN in ONNX.
+A missing value stays missing in every result that is computed from it: NULL in SQL, NaN in ONNX.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Name:
 
 @dataclass(frozen=True)
 class IsText:
-    """Return whether a column's text is this one."""
+    """The test whether a column has this text."""
 
     name: str
     text: str
@@ -62,12 +62,13 @@ Layer = dict[str, Expression]
 
 @dataclass(frozen=True)
 class Program:
-    """
+    """The computation of a model's outputs.
+
     Args:
-        columns: named expressions that make numbers of the table's columns, in layers: each uses those before it.
-        rows: of each part, the numbers that its weights multiply, before they are standardised.
-        layers: named expressions that compute the score of these numbers.
-        outputs: by name, what the exported model returns.
+        columns: named expressions that make numbers of the table's columns, in layers: each layer uses earlier ones.
+        rows: for each part, the numbers that its weights multiply, before they are standardised.
+        layers: named expressions that compute the score from these numbers.
+        outputs: name -> a result of the exported model.
     """
 
     columns: tuple[Layer, ...]
@@ -99,7 +100,7 @@ def clip(value: Expression, limit: float) -> Expression:
 
 
 def keep_within(value: Expression, low: float, high: float) -> Expression:
-    """Return the value; missing where it is outside."""
+    """Return the value; it is missing outside of low to high."""
     return call("if", call("and", call("<=", low, value), call("<=", value, high)), value)
 
 
@@ -127,8 +128,8 @@ def value_of(term: Term, number: Expression, *, marks_refused: bool = False) -> 
     """Return the number that the weight of a term multiplies.
 
     Args:
-        number: of the column that it comes from, where that is a number.
-        marks_refused: whether an empty text stands for a level that is refused.
+        number: number of the column that the term comes from, if that column is a number.
+        marks_refused: True if an empty text stands for a refused level.
     """
     (source,) = (each.name for each in term.sources)
     is_missing = call("is missing", Name(source))
@@ -161,7 +162,7 @@ def _is_new(source: Input) -> Expression:
 
 
 def derive(recipe: Recipe, place: int, values: Sequence[Expression], shared: Layer, name: str) -> Expression:
-    """Return one column of a recipe; what several of its columns need is named in `shared`.
+    """Return one column of a recipe; put expressions that several of its columns need into `shared`.
 
     Raises:
         DataError: no format has this kind of recipe.
@@ -225,8 +226,8 @@ def program_of(formula: Formula, prefix: str, *, marks_refused: bool = False) ->
     """Return the whole computation.
 
     Args:
-        prefix: what the names of expressions begin with: no column of the table does.
-        marks_refused: whether an empty text stands for a level that is refused.
+        prefix: start of the names of expressions; no column of the table starts with it.
+        marks_refused: True if an empty text stands for a refused level.
     """
     numbers = {source: f"{prefix}number {place}" for place, source in enumerate(formula.numbers, 1)}
     columns: list[Layer] = [{name: number_of(source) for source, name in numbers.items()}, {}, {}]
@@ -329,7 +330,7 @@ def _shorten_on_grid(
 def _shorten_reals(
     steps: Sequence[Expression], longest: float, prefix: str, layers: list[Layer]
 ) -> Iterator[Expression]:
-    """Yield numbers. They are divided by their size first: squares of large ones are no doubles."""
+    """Yield numbers. They are divided by their size first, as squares of large numbers overflow a double."""
     size, length = Name(f"{prefix} size"), Name(f"{prefix} length")
     layers[0][size.name] = add_all([Number(1.0), *map(absolute, steps)])
     is_small = [call("<=", absolute(step), call("*", size, NEARLY_NOTHING)) for step in steps]
@@ -352,7 +353,7 @@ def _odds(score: Expression, formula: Formula) -> Expression:
 
 
 def sigmoid(odds: Expression) -> Expression:
-    """Return 1 / (1 + exp(-odds)), of small odds without the loss of digits."""
+    """Return 1 / (1 + exp(-odds)), without loss of digits for small odds."""
     low = call("exp", call("if", call("<", odds, -LARGEST_ODDS), -LARGEST_ODDS, odds))
     high = call("exp", call("if", call("<", LARGEST_ODDS, odds), -LARGEST_ODDS, call("-", 0.0, odds)))
     return call("if", call("<=", 0.0, odds), call("/", 1.0, call("+", 1.0, high)), call("/", low, call("+", 1.0, low)))

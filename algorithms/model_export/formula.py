@@ -20,7 +20,7 @@ from blindfit.algorithms.statistics.linear.scaling import LARGEST, Standardiser
 from blindfit.algorithms.statistics.vertical.model import FEATURE_BITS, SCORE_BITS, VerticalModelPart
 from blindfit.algorithms.statistics.walr.model import WALRModel
 
-FARTHEST = 1e300  # of a standardised value that a model does not clip; beyond it a row has no score
+FARTHEST = 1e300  # largest standardised value of a model that does not clip; a row beyond it has no score
 LARGEST_EXACT = 2.0**53  # whole numbers up to here are doubles
 PREFIX = "blindfit "  # of each name that an export makes up
 SCORE, SCORE_PART, PROBABILITY, VALUE, UNSEEN = "score", "score_part", "probability", "value", "unseen_levels"
@@ -33,10 +33,10 @@ class Input:
     """One column of the table to be scored.
 
     Args:
-        name: what the exported model calls it; with the party's name where two parties have a column of one name.
-        column: how training read it.
-        party: whose column it is; "" where the model does not name a party.
-        fill: the number that stands for a missing one; None: the row has no score.
+        name: name in the exported model; it includes the party's name if two parties have a column of this name.
+        column: the column as training read it.
+        party: the column's party; "" if the model does not name a party.
+        fill: the number that stands for a missing value; None: the row has no score.
     """
 
     name: str
@@ -50,11 +50,11 @@ class Term:
     """One number that has a weight.
 
     Args:
-        sources: the columns of the table that it comes from: one, or those that a recipe reads.
-        level: the level that it marks with 1; "" marks a missing value; None: the number itself.
-        fill: of a level, what stands for a missing value; None: the row has no score.
-        weight: in steps of 2^-30 where the part is on a grid.
-        recipe, place: which of the columns of a recipe it is, counted from 0.
+        sources: columns of the table that the term comes from: one, or the columns that a recipe reads.
+        level: the level that the term marks with 1; "" marks a missing value; None: the number itself.
+        fill: for a level, the number that stands for a missing value; None: the row has no score.
+        weight: the weight, in steps of 2^-30 if the part is on a grid.
+        recipe, place: the recipe and the position among its columns, counted from 0.
     """
 
     sources: tuple[Input, ...]
@@ -72,7 +72,7 @@ class Part:
     """One party's addition to the score.
 
     Args:
-        constant: the weight of the constant 1; None: there is none.
+        constant: the weight of the constant 1; None: the part has no constant.
         limit: standardised values are clipped to [-limit, limit].
         refuses: a value beyond the limit is not clipped: its row has no score.
         on_grid: standardised values are rounded to whole steps, and the score is a number of steps of 2^-42.
@@ -91,7 +91,7 @@ class Part:
 
     @property
     def step_of_constant(self) -> float:
-        """Return the value that the constant has next to the values of the columns."""
+        """Value of the constant next to the values of the columns."""
         return float(round(min(self.limit, 1.0) * 2.0**FEATURE_BITS)) if self.on_grid else 1.0
 
 
@@ -100,7 +100,7 @@ class Formula:
     """
     Args:
         inputs: the table's columns that have a weight.
-        predicts: what the score becomes: probability = 1 / (1 + exp(-odds)) or value = odds, where
+        predicts: result made from the score: probability = 1 / (1 + exp(-odds)) or value = odds, where
             odds = score slope + offset; "none" for one party's part of a score.
         about: the sessions, parties and the privacy statement, for the exported file.
     """
@@ -114,7 +114,7 @@ class Formula:
 
     @property
     def score_name(self) -> str:
-        """Return the name of the score: one party's part of it is not called a score."""
+        """Name of the score; one party's part of it has another name."""
         return SCORE_PART if self.predicts == "none" else SCORE
 
     @property
@@ -123,7 +123,7 @@ class Formula:
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """Return the names of all results, with the count of levels that training did not meet."""
+        """Names of all results, with the count of levels that training did not meet."""
         return (*self.predictions, UNSEEN) if self.categories else self.predictions
 
     @property
@@ -270,7 +270,7 @@ def _fill_of(column: TableColumn, name: str, record: TableRecord) -> float | Non
 
 
 def _inputs_of(parts: Sequence[Part]) -> tuple[Input, ...]:
-    """Raises DataError: a column cannot be exported; names it."""
+    """Return all columns of the table, each once; raise DataError, which names a column that cannot be exported."""
     inputs = tuple(dict.fromkeys(source for part in parts for term in part.terms for source in term.sources))
     names = Counter(each.name for each in inputs)
     names.update((SCORE, SCORE_PART, PROBABILITY, VALUE, UNSEEN))

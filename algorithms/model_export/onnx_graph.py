@@ -1,7 +1,7 @@
 """Write a formula as an ONNX graph in double precision.
 
-Each column of the table is an input of shape (rows, 1): a number as a double, NaN where it is missing; a category as a
-text, empty where it is missing; a date as days since 1970-01-01 in UTC; true and false as 1 and 0.
+Each column of the table is an input of shape (rows, 1). A number is a double, NaN where it is missing. A category is a
+text, empty where it is missing. A date counts days since 1970-01-01 in UTC. True and false are 1 and 0.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ class _Graph:
             self._add("Identity", self._render(program.outputs[UNSEEN]), output=UNSEEN)
 
     def _part(self, part: Part, values: list[str]) -> str:
-        """Return a party's part of the scores, from the values that are to be standardised: each of shape (rows, 1)."""
+        """Return a party's part of the scores, from values before standardisation, each of shape (rows, 1)."""
         is_one = 0.0 if part.constant is None else 1.0
         rows = self._add("Concat", *values, axis=1)
         rows = self._add("Pad", rows, self._constant([0, 0, 0, 1]), self._constant(is_one))
@@ -169,7 +169,7 @@ class _Graph:
             length = self._add("Add", self._add("Floor", self._add("Sqrt", square)), self._constant(1.0))
             cut = self._add("Floor", self._add("Div", self._add("Mul", self._add("Abs", rows), bound), length))
             shortened = self._add("Mul", self._add("Sign", rows), cut)
-        else:  # the squares of large numbers are no doubles
+        else:  # the squares of large numbers overflow a double
             size = self._add("Add", self._add_row(self._add("Abs", rows)), self._constant(1.0))
             of_size = self._add("Div", rows, size)
             length = self._add("Sqrt", self._add_row(self._add("Mul", of_size, of_size)))

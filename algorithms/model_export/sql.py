@@ -40,13 +40,13 @@ class Dialect(Protocol):
 
     needs: str
     ignores_case: bool
-    """Return whether two names of columns are one if they differ only in the case of ASCII letters."""
+    """True if the database takes two names that differ only in the case of ASCII letters for one column."""
 
     def number(self, value: float) -> str:
         """Return a double."""
 
     def text(self, value: str) -> str:
-        """Return a text in quotes, whatever it holds."""
+        """Return any text in quotes."""
 
     def convert(self, source: Input, name: str) -> Sequence[Mapping[str, str]]:
         """Return layers of expressions, by name, that convert a column of the table; the last one has `name`.

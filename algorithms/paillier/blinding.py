@@ -1,7 +1,7 @@
-"""What is multiplied onto ciphertexts before p or q touches them, so that no time taken tells of a base a peer chose.
+"""Factors for ciphertexts, multiplied on before p or q touches them: no time taken reveals a base that a peer chose.
 
 Source: Kocher 1996, "Timing attacks on implementations of Diffie-Hellman, RSA, DSS and other systems", section 10:
-rho, rho^2, rho^4, ..: a square for each next ciphertext, where a fresh one would cost as much as its decryption.
+rho, rho^2, rho^4, ..: a square for each next ciphertext; a fresh factor would cost as much as its decryption.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from blindfit.algorithms.paillier.kernel import Kernel, Residues
 
-MOST_SQUARES = 32  # of one draw: then a fresh one, as OpenSSL does it
+MOST_SQUARES = 32  # of one draw; then a fresh draw, as in OpenSSL
 
 
 class Blinding:
@@ -24,7 +24,7 @@ class Blinding:
         self._squares = 0
 
     def take(self, count: int, fresh: Callable[[], int]) -> Residues:
-        """`count` of them; `fresh` draws an r^n."""
+        """Return `count` encryptions of 0; `fresh` draws an r^n."""
         with self._lock:
             return Residues.concatenate([self._next(fresh) for _ in range(count)])
 

@@ -1,4 +1,4 @@
-"""What a number must be before it is treated as a ciphertext.
+"""The test that a number passes before it is treated as a ciphertext.
 
 Decrypting 0, or any other multiple of n, gives (p + q)^-1 mod n, and so the private key.
 """
@@ -14,13 +14,13 @@ from blindfit.algorithms.errors import RangeError
 
 
 def check_ciphertexts(modulus: int, integers: Sequence[int]) -> None:
-    """Checks that every integer is in (0, n^2) and prime to n; one product mod n each, one gcd for all.
+    """Check that every integer is in (0, n^2) and prime to n; one product mod n each, one gcd for all.
 
     Args:
         modulus: n of the public key.
 
     Raises:
-        RangeError: the same for whatever was wrong, without the position, so that a peer who probes learns nothing.
+        RangeError: the same error for every fault, without the position, so that a peer that probes learns nothing.
     """
     n = mpz(modulus)
     n_squared = n * n

@@ -1,8 +1,8 @@
-"""Vectors of ciphertexts as types that carry the guarantee: what may be sent, what was received, what was computed.
+"""Vectors of ciphertexts as types that carry the guarantee: one class to send, one received, one computed.
 
-Ciphertext           a result of homomorphic operations; fits in no message
-FreshCiphertext      re-randomised: says nothing about how it was made; the only class that fits in a message
-ReceivedCiphertext   octets of a peer; nothing can be done with them before `open` has checked every one
+Ciphertext           a result of homomorphic operations; no message accepts it
+FreshCiphertext      re-randomised: it reveals nothing about how it was made; messages accept only this class
+ReceivedCiphertext   octets of a peer; only `open` reads them, and it checks every ciphertext
 """
 
 from __future__ import annotations
@@ -27,7 +27,17 @@ class Randomisers(Protocol):
 
 
 class Ciphertext:
-    """A vector of ciphertexts under one key."""
+    """A vector of ciphertexts under one key, the result of homomorphic operations. No message accepts it.
+
+    Args:
+        public_key: the key.
+        residues: the ciphertexts, as the key's kernel holds them.
+
+    Example:
+        >>> vector = paillier.encrypt(paillier.Fixed.from_reals([0.5, 1.5], 16), randomisers)
+        >>> type((vector + vector).ciphertext).__name__, len(vector.ciphertext)
+        ('Ciphertext', 2)
+    """
 
     __slots__ = ("public_key", "residues")
 
@@ -45,7 +55,16 @@ _MADE_BY_RANDOMIZE = object()
 
 
 class FreshCiphertext(Ciphertext):
-    """Ciphertexts that were just multiplied by encryptions of zero; made by `randomize` alone."""
+    """Ciphertexts that were just re-randomised, so that they reveal nothing about their origin. Messages accept them.
+
+    `encrypt`, `encrypt_packed` and the method `rerandomize` of a vector make them.
+
+    Example:
+        >>> vector = paillier.encrypt(paillier.Fixed.from_reals([0.5, 1.5], 16), randomisers)
+        >>> width, octets = vector.ciphertext.to_wire()
+        >>> len(octets) == 2 * width
+        True
+    """
 
     __slots__ = ()
 
@@ -55,10 +74,10 @@ class FreshCiphertext(Ciphertext):
         super().__init__(public_key, residues)
 
     def to_wire(self) -> tuple[int, bytes]:
-        """The width of one ciphertext in octets, and all of them one after the other, big-endian.
+        """Return the width of one ciphertext in octets, and all of them one after the other, big-endian.
 
         Raises:
-            LocalProtocolError: one is 1 mod n, that is 1 + m n, and its plaintext could be read off.
+            LocalProtocolError: a ciphertext is 1 mod n, so it is 1 + m n and anyone could read its plaintext.
         """
         n, width = self.public_key.n, self.public_key.ciphertext_bytes
         integers = self.public_key.kernel.integers(self.residues)
@@ -67,30 +86,57 @@ class FreshCiphertext(Ciphertext):
         return width, b"".join(int(integer).to_bytes(width, "big") for integer in integers)
 
     def open(self, public_key: PublicKey, *, length: int, culprit: str) -> Ciphertext:
-        """As ReceivedCiphertext.open, where all roles run in one process."""
+        """Return the ciphertexts, as ReceivedCiphertext.open does; for roles that run in one process.
+
+        Args:
+            public_key: expected key.
+            length: expected number of ciphertexts.
+            culprit: name of the sender, for errors.
+
+        Raises:
+            MalformedMessage: the key or the length differs.
+        """
         if public_key != self.public_key or length != len(self):
             raise MalformedMessage(culprit=culprit, field="ciphertext", reason="is of another key or length")
-        return Ciphertext(self.public_key, self.residues)  # what was received is not sent on as it is
+        return Ciphertext(self.public_key, self.residues)  # a received ciphertext is not sent on as it is
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ReceivedCiphertext:
-    """What a peer says are ciphertexts, unchecked."""
+    """Octets that a peer sent as ciphertexts, unchecked. Only `open` reads them, and it checks every ciphertext.
+
+    Args:
+        width_bytes: width of one ciphertext in octets.
+        data: all ciphertexts, one after the other, big-endian.
+
+    Example:
+        >>> vector = paillier.encrypt(paillier.Fixed.from_reals([0.5, 1.5], 16), randomisers)
+        >>> received = paillier.ReceivedCiphertext(*vector.ciphertext.to_wire())
+        >>> opened = received.open(key.public_key, length=2, culprit="shop")
+        >>> paillier.decrypt(paillier.EncryptedVector(opened, 16, vector.bound), key).to_reals().tolist()
+        [0.5, 1.5]
+    """
 
     width_bytes: int
     data: bytes
 
     def open(self, public_key: PublicKey, *, length: int, culprit: str) -> Ciphertext:
-        """The ciphertexts, every one checked to be prime to n and in (0, n^2); one product mod n each.
+        """Return the ciphertexts, every one checked to be prime to n and in (0, n^2); one product mod n each.
+
+        Args:
+            public_key: expected key.
+            length: expected number of ciphertexts.
+            culprit: name of the sender, for errors.
 
         Raises:
-            MalformedMessage: with one reason for whatever was wrong with a ciphertext.
+            MalformedMessage: the key or the length differs, or a ciphertext is bad; the reason is the same for every
+                bad ciphertext.
         """
         return Ciphertext(public_key, check_residues(self, public_key, length, culprit=culprit, field="ciphertext"))
 
 
 class Received(Protocol):
-    """Integers as they came, one after the other, each of so many bytes."""
+    """Integers as they came, one after the other, each `width_bytes` long."""
 
     @property
     def width_bytes(self) -> int: ...
@@ -103,7 +149,7 @@ def check_residues(received: Received, public_key: PublicKey, length: int, *, cu
     """Check that each residue is prime to n and in (0, n^2).
 
     Raises:
-        MalformedMessage: another key or length, or one that is out of range; it does not say which.
+        MalformedMessage: another key or length, or a residue that is out of range; the error does not name it.
     """
     width, data = received.width_bytes, received.data
     if width != public_key.ciphertext_bytes or len(data) != length * width:
@@ -117,7 +163,7 @@ def check_residues(received: Received, public_key: PublicKey, length: int, *, cu
 
 
 def randomize(ciphertext: Ciphertext, randomisers: Randomisers) -> FreshCiphertext:
-    """The same plaintexts under fresh randomness; two products each, and what the randomisers cost.
+    """Return the same plaintexts under fresh randomness; two products each, and the cost of the randomisers.
 
     Raises:
         LocalProtocolError: the randomisers are of another key.

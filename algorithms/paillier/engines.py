@@ -1,7 +1,7 @@
-"""What does the arithmetic of a job's ciphertexts: Blindfit's own kernel, or python-paillier as a slow reference.
+"""Two engines for the arithmetic of a job's ciphertexts: Blindfit's kernel, and python-paillier as a slow reference.
 
-An engine makes keys, binds keys that come from elsewhere to its kernel, and chooses where randomisers come from. All
-else (vectors, packing, protocols, messages) computes through the key, and does not know which engine it has.
+An engine makes keys, binds keys from elsewhere to its kernel, and chooses the source of randomisers. Everything else
+(vectors, packing, protocols, messages) computes through the key, and does not know the engine.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ EngineName = Literal["blindfit", "phe"]
 
 
 class Engine(Protocol):
-    """Attributes:
-    maker_trusted: whether encryption uses the hs of a key, which takes trust in its maker.
-    worker_randomisers: fewer are made here before other processes have started.
+    """
+    Attributes:
+        maker_trusted: True if encryption uses the hs of a key, which takes trust in the key's maker.
+        worker_randomisers: number of randomisers; below it they are made here, without other processes.
     """
 
     name: EngineName
@@ -33,11 +34,11 @@ class Engine(Protocol):
     def kernel(self, n: int) -> Kernel: ...
 
     def generate_private_key(self, bits: int) -> PrivateKey:
-        """Raises RangeError: keys of this size are not on offer."""
+        """Generate a key pair; raise RangeError if Blindfit does not offer keys of this size."""
         ...
 
     def adopt_public(self, key: PublicKey) -> PublicKey:
-        """The key as this engine computes under it."""
+        """Return the key as this engine computes under it."""
         ...
 
     def adopt_private(self, key: PrivateKey) -> PrivateKey: ...
@@ -45,7 +46,7 @@ class Engine(Protocol):
     def randomisers(self, public_key: PublicKey, *, workers: Workers = THIS_PROCESS) -> Randomisers: ...
 
     def own_randomisers(self, private_key: PrivateKey) -> Randomisers:
-        """For the owner of the private key."""
+        """Return randomisers for the owner of the private key."""
         ...
 
 
@@ -74,7 +75,7 @@ class BlindfitEngine:
 
 
 class PheEngine:
-    """Its keys have no hs, so that every randomiser is an r^n.
+    """python-paillier; its keys have no hs, so every randomiser is an r^n.
 
     Raises:
         ConfigError: python-paillier is not installed.
@@ -91,7 +92,7 @@ class PheEngine:
         return PheKernel(n)
 
     def generate_private_key(self, bits: int) -> PrivateKey:
-        """phe's own key pair, from the system's generator; Blindfit adds the proof that r^n hides under it."""
+        """Generate phe's own key pair, from the system's generator; Blindfit adds the proof that r^n hides under it."""
         check_key_bits(bits)
         _, key = self._phe.generate_paillier_keypair(n_length=bits)
         return self.adopt_private(private_key_from_phe(key))
@@ -110,5 +111,5 @@ class PheEngine:
 
 
 def engine_of(name: EngineName) -> Engine:
-    """Raises ConfigError: it is python-paillier's, which is not installed here."""
+    """Return the engine of a name; raise ConfigError if it needs python-paillier, which is not installed here."""
     return PheEngine() if name == "phe" else BlindfitEngine()

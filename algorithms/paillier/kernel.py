@@ -1,13 +1,13 @@
 """Arithmetic mod n^2 of whole vectors: the one place where ciphertexts are multiplied.
 
-Batches in, batches out, and every product is counted, so that a benchmark can state the bound. GMP multiplies, and for
-powers of one exponent the processor's vector unit where it has one (ifma).
+Batches in, batches out, and every product is counted, so that a benchmark can state the bound. GMP multiplies. For
+powers of one exponent the processor's vector unit does, if it has one (ifma).
 
-Why a vector has two lists. The group is a product: c = value * (1 + n)^exponent mod n^2, and (1 + n)^t = 1 + t n. The
-second factor is multiplied by adding exponents, which costs next to nothing. `split` writes c with a value below n,
+Why a vector has two lists: the group is a product. c = value * (1 + n)^exponent mod n^2, and (1 + n)^t = 1 + t n, so
+the second factor is multiplied by adding exponents, which costs next to nothing. `split` writes c with a value below n,
 half the size; two such values multiply without any reduction. So a product of m split residues costs m/2 half-size
-multiplications and m/2 products mod n^2, a little more than half of m products, and the exponents are settled once
-at the end (`integers`).
+multiplications and m/2 products mod n^2, a little more than half of m products. The exponents are settled once, at the
+end (`integers`).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _ONE: _Entry = (_UNIT, _ZERO, _UNIT)
 
 @dataclass(slots=True)
 class Counts:
-    """What was asked of a kernel: products mod n^2, and inversions (each of a whole batch)."""
+    """Work of a kernel: products mod n^2, and inversions (each of a whole batch)."""
 
     products: int = 0
     inversions: int = 0
@@ -87,31 +87,31 @@ class Kernel:
 
     @cached_property
     def unit(self) -> VectorUnit | None:
-        """What multiplies eight at a time, where this processor can; a reference does without."""
+        """Unit that multiplies eight at a time, if this processor can; None in a reference kernel."""
         return None if self.one_by_one else vector_unit(int(self.n))
 
     @property
     def lanes(self) -> int:
-        """So many powers take no longer than one."""
+        """Number of powers that take no longer than one."""
         return 1 if self.unit is None else max(WIDTHS)
 
     def __reduce__(self) -> tuple[type[Kernel], tuple[int]]:
-        return type(self), (int(self.n),)  # to a worker goes the modulus, not what was counted here
+        return type(self), (int(self.n),)  # a worker gets the modulus, not the counts
 
     # --- in and out ---------------------------------------------------------------------------------
 
     def residues(self, integers: Iterable[int]) -> Residues:
-        """A vector of integers in [0, n^2); no product."""
+        """Return a vector of integers in [0, n^2); no product."""
         values = [mpz(integer) for integer in integers]
         return Residues(values, [mpz(0)] * len(values))
 
     def ones_plus(self, plaintexts: Iterable[int]) -> Residues:
-        """(1 + n)^m for each m, any sign: a plaintext without its randomiser; no product."""
+        """Return (1 + n)^m for each m, of any sign: a plaintext without its randomiser; no product."""
         exponents = [mpz(plaintext) for plaintext in plaintexts]
         return Residues([mpz(1)] * len(exponents), exponents)
 
     def integers(self, residues: Residues) -> list[int]:
-        """The vector as integers in [0, n^2); one product an element whose exponent is not zero."""
+        """Return the vector as integers in [0, n^2); one product an element whose exponent is not zero."""
         return [
             self._settle(value, exponent) if exponent else value
             for value, exponent in zip(residues.values, residues.exponents, strict=True)
@@ -125,19 +125,19 @@ class Kernel:
     # --- products -----------------------------------------------------------------------------------
 
     def products(self, a: Residues, b: Residues) -> Residues:
-        """a_i b_i; one product an element."""
+        """Return a_i b_i; one product an element."""
         self.counts.products += len(a)
         modulus = self.modulus
         values = [x * y % modulus for x, y in zip(a.values, b.values, strict=True)]
         return Residues(values, list(map(add, a.exponents, b.exponents)))
 
     def plus(self, a: Residues, plaintexts: Iterable[int]) -> Residues:
-        """a_i (1 + n)^m_i, which adds m_i to a plaintext; no product."""
+        """Return a_i (1 + n)^m_i, which adds m_i to a plaintext; no product."""
         exponents = [exponent + plaintext for exponent, plaintext in zip(a.exponents, plaintexts, strict=True)]
         return Residues(a.values, exponents, a.split)
 
     def apart(self, a: Residues) -> tuple[Residues, list[int]]:
-        """The values alone, and the exponents of 1 + n in [0, n): `plus` puts a sum of these back; no product."""
+        """Return only the values, and the exponents of 1 + n in [0, n); `plus` adds their sums again; no product."""
         values = Residues(a.values, [_ZERO] * len(a), a.split)
         return values, [exponent % self.n for exponent in a.exponents]
 
@@ -145,9 +145,9 @@ class Kernel:
         """Multiply, for each group, the bases that it names; an empty group gives 1.
 
         Args:
-            bases: as `split` or `power_tables` gives them; others are right too, and slower.
+            bases: output of `split` or `power_tables`; other bases are right too, and slower.
             indices: (m,) positions in bases, the groups one after the other.
-            ends: (groups,) where in `indices` each group ends.
+            ends: (groups,) end of each group in `indices`.
 
         Cost: the group's size less one, in products; in time little more than half of that where bases are split.
         """
@@ -165,12 +165,12 @@ class Kernel:
         return total
 
     def bucket_products(self, bases: Residues, indices: Indices, ends: Indices, largest: int) -> Residues:
-        """For each `largest` consecutive groups g_largest, .., g_1 the product of all g_d^d, by running products.
+        """Return the product of all g_d^d for each `largest` consecutive groups g_largest, .., g_1.
 
         Args:
-            bases, indices, ends: as of `multiply_groups`.
+            bases, indices, ends: see `multiply_groups`.
 
-        Cost: that of `multiply_groups`, and two products a group.
+        Cost: two products a group in addition to those of `multiply_groups`.
         """
         sizes = np.diff(ends, prepend=0)
         self.counts.products += len(indices) - int(np.count_nonzero(sizes)) + 2 * (len(ends) - len(ends) // largest)
@@ -193,7 +193,7 @@ class Kernel:
     # --- inverses -----------------------------------------------------------------------------------
 
     def inverses(self, a: Residues) -> Residues:
-        """1 / a_i, one inversion for all of them; three products an element.
+        """Return 1 / a_i; one inversion for all, three products an element.
 
         Raises:
             RangeError: an element is not prime to n.
@@ -203,16 +203,16 @@ class Kernel:
         return self._inverse_of_split(split, inverse)
 
     def split(self, a: Residues) -> Residues:
-        """The same vector with values below n; four products an element."""
+        """Return the same vector with values below n; four products an element."""
         return self._split(a)[0]
 
     def split_with_inverses(self, a: Residues) -> Residues:
-        """The vector and, after it, its inverses, all of them split; four products an element."""
+        """Return the vector and, after it, its inverses, all of them split; four products an element."""
         split, inverse = self._split(a)
         return Residues.concatenate([split, self._inverse_of_split(split, inverse)])
 
     def _split(self, a: Residues) -> tuple[Residues, list[int]]:
-        """c = u + h n = u (1 + n)^(h / u), with u = c mod n; and 1 / u mod n."""
+        """Split c = u + h n = u (1 + n)^(h / u), with u = c mod n; also return 1 / u mod n."""
         n = self.n
         pairs = [gmpy2.f_divmod(value, n) for value in a.values]
         units = [unit for _, unit in pairs]
@@ -224,7 +224,7 @@ class Kernel:
         return Residues(units, exponents, split=True), inverse
 
     def _inverse_of_split(self, split: Residues, inverse: list[int]) -> Residues:
-        """u u' = 1 + s n, hence 1 / u = u' (1 + n)^-s."""
+        """Return the inverse: u u' = 1 + s n, hence 1 / u = u' (1 + n)^-s."""
         exponents = [
             -exponent - unit * inv // self.n
             for unit, inv, exponent in zip(split.values, inverse, split.exponents, strict=True)
@@ -232,7 +232,7 @@ class Kernel:
         return Residues(inverse, exponents, split=True)
 
     def _inverses_mod_n(self, units: list[int]) -> list[int]:
-        """Montgomery's trick: prefix products forward, one inversion, back again."""
+        """Invert by Montgomery's trick: prefix products forward, one inversion, back again."""
         n = self.n
         prefixes = [mpz(1)]
         for unit in units:
@@ -251,9 +251,9 @@ class Kernel:
     # --- powers -------------------------------------------------------------------------------------
 
     def powers(self, bases: Residues, exponent: int) -> Residues:
-        """base_i^exponent for one exponent >= 0, without Python's lock.
+        """Return base_i^exponent for one exponent >= 0, without Python's lock.
 
-        The time taken and the memory read tell how many digits an exponent has; by GMP they tell more of it.
+        The time taken and the memory read reveal how many digits an exponent has; GMP reveals more of it.
 
         Cost: power_products(exponent) an element by GMP, products_of_power(exponent) + 2 by the vector unit.
         """
@@ -276,7 +276,7 @@ class Kernel:
     def multiply_shifted(self, bases: Residues, size: int, shift_bits: int) -> Residues:
         """Multiply each `size` consecutive elements, the t-th to the power 2^(shift_bits t).
 
-        Cost: of an element shift_bits + 2 products by the vector unit, power_products(2^shift_bits) + 1 by GMP.
+        Cost of an element: shift_bits + 2 products by the vector unit, power_products(2^shift_bits) + 1 by GMP.
         """
         if self.unit is not None and len(bases) >= size > 1:
             return self._multiply_shifted_by_unit(self.unit, bases, size, shift_bits)
@@ -297,11 +297,11 @@ class Kernel:
         return Residues(values, [exponent % self.n for exponent in exponents])
 
     def nth_powers(self, units: Iterable[int]) -> Residues:
-        """r^n of each r prime to n: encryptions of zero; power_products(n) each."""
+        """Return r^n for each r prime to n: encryptions of zero; power_products(n) each."""
         return self.powers(self.residues(units), int(self.n))
 
     def powers_each(self, bases: Residues, exponents: Sequence[int]) -> Residues:
-        """base_i^exponent_i, any sign; power_products(|exponent_i|) each, and the inverses of those with a minus."""
+        """Return base_i^exponent_i, of any sign; power_products(|exponent_i|) each, an inverse for a negative one."""
         negative = [i for i, exponent in enumerate(exponents) if exponent < 0]
         bases = self._invert_at(bases, negative) if negative else bases
         sizes = [abs(int(exponent)) for exponent in exponents]
@@ -320,7 +320,7 @@ class Kernel:
     # --- tables -------------------------------------------------------------------------------------
 
     def power_tables(self, bases: Residues, size: int) -> Residues:
-        """base^0 .. base^(size - 1) of each base, one table after the other, all split.
+        """Return base^0 .. base^(size - 1) of each base, one table after the other, all split.
 
         Cost: one product an entry, and four a base.
         """
@@ -333,7 +333,7 @@ class Kernel:
         return self._as_residues(tables)
 
     def subset_tables(self, bases: Residues, group: int) -> Residues:
-        """For each `group` consecutive bases the products of all their subsets, all split.
+        """Return the products of all subsets of each `group` consecutive bases, all split.
 
         Entry e of a table is the product of the bases whose bit is set in e, lowest bit first. The last table is
         smaller where the bases do not fill it. Cost: one product an entry, and four a base.
@@ -358,12 +358,12 @@ class Kernel:
 
 
 def _factors(bases: Residues, indices: Indices, sizes: Indices) -> tuple[Iterator[int], Indices]:
-    """The values that the groups name, and how many each group has; split ones two at a time, unreduced below n^2."""
+    """Return the values that the groups name, and their number by group; split values in pairs, unreduced below n^2."""
     values = bases.values
     if not bases.split:
         return map(values.__getitem__, indices.tolist()), sizes
     odd = sizes % 2
-    if odd.any():  # a 1 beside whichever would be alone
+    if odd.any():  # a value without a partner gets 1 as its partner
         indices = np.insert(indices, np.cumsum(sizes)[odd == 1], len(values))
         values = [*values, _UNIT]
     where, value = indices.tolist(), values.__getitem__
@@ -378,17 +378,17 @@ def _sum_groups(exponents: list[int], indices: Indices, sizes: Indices) -> list[
 
 
 def _multiply(a: _Entry, b: _Entry, n: int) -> _Entry:
-    """u v = q n + w = w (1 + n)^(q / w); the inverse of w is the product of the inverses."""
+    """Multiply: u v = q n + w = w (1 + n)^(q / w); the inverse of w is the product of the inverses."""
     carry, unit = gmpy2.f_divmod(a[0] * b[0], n)
     inverse = a[2] * b[2] % n
     return unit, (a[1] + b[1] + carry * inverse) % n, inverse
 
 
-_WINDOWS = (7, 25, 81, 241, 673, 1793)  # GMP's sliding window widens past exponents of so many bits
+_WINDOWS = (7, 25, 81, 241, 673, 1793)  # bits of an exponent past which GMP's sliding window widens
 
 
 def power_products(exponent: int) -> int:
-    """Products of one power by GMP's sliding window of w bits: a squaring a bit, a table, a product every w + 1."""
+    """Count the products of one power by GMP's window of w bits: a squaring a bit, a table, a product every w + 1."""
     bits = int(exponent).bit_length()
     if bits < 2:
         return 0

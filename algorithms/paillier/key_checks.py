@@ -1,7 +1,8 @@
-"""What a public key must be before anything is encrypted under it.
+"""The tests that a public key passes before anything is encrypted under it.
 
-A modulus cannot be seen to have exactly two prime factors, nor hs to be an n-th residue: that is where the maker's
-trust comes in. Who does not trust the maker ignores hs, encrypts with r^n, and has a proof that this hides (key_proof).
+Nobody can see from a modulus that it has exactly two prime factors, nor from hs that it is an n-th residue: this takes
+trust in the maker. A party that does not trust the maker ignores hs, encrypts with r^n, and has a proof that this hides
+(key_proof).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from blindfit.algorithms.paillier import key_proof
 from blindfit.algorithms.paillier.keys import KEY_BITS, PublicKey
 
 LEAST_BITS = min(KEY_BITS)
-MOST_BITS = 8192  # a larger modulus is there to keep us busy
+MOST_BITS = 8192  # a larger modulus only costs us time
 PRIME_ROUNDS = 40
 FERMAT_STEPS = 512
 
@@ -28,16 +29,24 @@ _HINTS = {
 
 
 def check_public_key(key: PublicKey, *, min_bits: int = LEAST_BITS, maker_trusted: bool, culprit: str = "") -> None:
-    """Refuses a key under which nothing should be encrypted; as dear as a primality test and, untrusted, the proof.
+    """Refuse an unsafe key. The cost is a primality test and, for an untrusted maker, the proof.
 
     Args:
-        min_bits: of the modulus; lower than the default only in tests.
-        maker_trusted: whether hs will be used. It must then be there and look right; else the proof must hold.
-        culprit: the peer who sent the key; empty where it is our own.
+        key: the key.
+        min_bits: smallest size of the modulus; lower than the default only in tests.
+        maker_trusted: True if hs will be used. The key must then have an hs that looks right; otherwise the proof must
+            hold.
+        culprit: the peer that sent the key; empty for our own key.
 
     Raises:
         MalformedMessage: the key is refused, and a peer sent it.
         RangeError: the key is refused.
+
+    Example:
+        >>> paillier.check_public_key(key.public_key, min_bits=512, maker_trusted=True)
+        >>> paillier.check_public_key(paillier.PublicKey(15, None), maker_trusted=False)
+        Traceback (most recent call last):
+        blindfit.algorithms.errors.RangeError: the public key is refused: its modulus has 4 bits, ...
     """
     fault = _modulus_fault(key.n, min_bits)
     if not fault:
@@ -56,7 +65,7 @@ def _refusal(fault: str, culprit: str) -> BlindfitError:
 
 
 def _modulus_fault(n: int, min_bits: int) -> str:
-    """The first thing that is wrong with n, or nothing; cheap tests first."""
+    """Return the first fault of n; empty if n passes; cheap tests first."""
     if n <= 0:
         return "its modulus is not positive"
     if not min_bits <= n.bit_length() <= MOST_BITS:
@@ -75,7 +84,7 @@ def _modulus_fault(n: int, min_bits: int) -> str:
 
 
 def _has_close_factors(n: int) -> bool:
-    """Fermat: n = a^2 - b^2 with a just above the root of n."""
+    """Try Fermat's method: n = a^2 - b^2 with a just above the root of n."""
     least = isqrt(n - 1) + 1
     return any(gmpy2.is_square(a * a - n) for a in range(least, least + FERMAT_STEPS))
 

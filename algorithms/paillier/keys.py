@@ -1,8 +1,8 @@
-"""Paillier keys: how they are made, how they travel, and decryption.
+"""Paillier keys: their generation, their encodings, and decryption.
 
     n = p q      p, q prime, 3 mod 4, gcd(p - 1, q - 1) = 2; plaintexts are in (-n/2, n/2)
-    hs           h^n mod n^2 with h = -x^2: hs^a from a short a hides a plaintext, for who trusts the key's maker
-    proof        that r^n hides under n, for who does not (key_proof)
+    hs           h^n mod n^2 with h = -x^2. If one trusts the key's maker, hs^a from a short a hides a plaintext.
+    proof        shows that r^n hides under n, without trust in the maker (key_proof)
 
 Source: Paillier 1999; Damgard, Jurik, Nielsen 2010, section 4.2 (hs); Kocher 1996, section 10 (blinding).
 """
@@ -10,7 +10,7 @@ Source: Paillier 1999; Damgard, Jurik, Nielsen 2010, section 4.2 (hs); Kocher 19
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -39,13 +39,18 @@ _PRIVATE_FORMAT = "blindfit paillier private key v1"
 
 @dataclass(frozen=True, repr=False)
 class PublicKey:
-    """What the world sees of a key pair, not checked: key_checks does that.
+    """The public part of a key pair, not checked. `check_public_key` checks it.
 
     Attributes:
         n: the modulus.
         hs: an n-th residue mod n^2 of unknown order; None for a key from elsewhere.
-        proof: as key_proof makes it; empty where there is none.
-        kernel_type: what computes under this key here (engines); it does not travel.
+        proof: tuple of integers that shows that r^n hides under n; empty if the key has no proof.
+        kernel_type: class that computes under this key in this process; `to_bytes` and `to_json` omit it.
+
+    Example:
+        >>> public = key.public_key
+        >>> paillier.PublicKey.from_bytes(public.to_bytes()) == public
+        True
     """
 
     n: int
@@ -55,11 +60,12 @@ class PublicKey:
 
     @property
     def bits(self) -> int:
+        """Number of bits of the modulus."""
         return self.n.bit_length()
 
     @property
     def ciphertext_bytes(self) -> int:
-        """The fixed width of one residue mod n^2."""
+        """Width of one ciphertext in octets."""
         return 2 * _width(self.n)
 
     @property
@@ -69,7 +75,7 @@ class PublicKey:
 
     @cached_property
     def kernel(self) -> Kernel:
-        """Arithmetic mod n^2, which counts its products; this object's own."""
+        """Arithmetic mod n^2 that counts the products of this object."""
         return self.kernel_type(self.n)
 
     def __repr__(self) -> str:
@@ -79,25 +85,35 @@ class PublicKey:
         return PublicKey, (self.n, self.hs, self.proof, self.kernel_type)  # without the kernel and its counts
 
     def to_bytes(self) -> bytes:
-        """The one encoding of this key."""
+        """Return the key as octets; each key has exactly one encoding."""
         return _encode(_PUBLIC_FORMAT, self._numbers())
 
     @classmethod
     def from_bytes(cls, data: bytes) -> PublicKey:
-        """Raises:
-        DataError: these bytes are not what `to_bytes` writes.
+        """Return the key of these octets, not checked.
+
+        Args:
+            data: result of `to_bytes`.
+
+        Raises:
+            DataError: these octets are not the result of `to_bytes`.
         """
         return cls._of_numbers(_decode(_PUBLIC_FORMAT, data, 3))
 
     def to_json(self) -> dict[str, Any]:
-        """Numbers in lower-case hex."""
+        """Return the key ready for JSON, with its numbers in lower-case hex."""
         n, hs, proof = ([format(number, "x") for number in numbers] for numbers in self._numbers())
         return {"format": _PUBLIC_FORMAT, "n": n[0], "hs": hs[0] if hs else None, "proof": proof}
 
     @classmethod
-    def from_json(cls, content: Any) -> PublicKey:
-        """Raises:
-        DataError: this is not what `to_json` gives.
+    def from_json(cls, content: Mapping[str, Any]) -> PublicKey:
+        """Return the key of this content, not checked.
+
+        Args:
+            content: result of `to_json`.
+
+        Raises:
+            DataError: the content is not a result of `to_json`.
         """
         try:
             n, hs, proof = content["n"], content["hs"], content["proof"]
@@ -125,10 +141,20 @@ class PublicKey:
 
 @dataclass(frozen=True, repr=False)
 class PrivateKey:
-    """The factors p < q of n. It shows in no text and is not pickled: it never goes to another process.
+    """A private key, the factors p < q of n. Its repr hides the factors, and it cannot be pickled.
+
+    Args:
+        p: the smaller factor.
+        q: the larger factor.
+        public_key: the public part.
 
     Raises:
         DataError: p and q are not the factors of the public key's n, the smaller one first.
+
+    Example:
+        >>> restored = paillier.PrivateKey.from_bytes(key.to_bytes())
+        >>> restored == key, str(key.p) in repr(key)
+        (True, False)
     """
 
     p: int
@@ -146,15 +172,18 @@ class PrivateKey:
         raise TypeError("a private key is not pickled")
 
     def to_bytes(self) -> bytes:
-        """The one encoding of this key, in the clear: whoever stores it encrypts it first."""
+        """Return the key as octets, in the clear: encrypt them before you store them. Each key has one encoding."""
         return _encode(_PRIVATE_FORMAT, [(self.p, self.q), *self.public_key._numbers()])
 
     @classmethod
     def from_bytes(cls, data: bytes) -> PrivateKey:
-        """The key, validated.
+        """Return the key of these octets, validated.
+
+        Args:
+            data: result of `to_bytes`.
 
         Raises:
-            DataError: these bytes are not what `to_bytes` writes, or the numbers are not a key.
+            DataError: these octets are not the result of `to_bytes`, or the numbers are not a key.
         """
         factors, *public = _decode(_PRIVATE_FORMAT, data, 4)
         if len(factors) != 2:
@@ -164,10 +193,10 @@ class PrivateKey:
         return key
 
     def validate(self) -> None:
-        """Checks all that the owner of the factors can check; two primality tests, the proof, two short powers.
+        """Check everything that the owner of the factors can check: two primality tests, the proof, two short powers.
 
         Raises:
-            DataError: says what is wrong, and no number.
+            DataError: a test fails; the error names the fault, and no number.
         """
         _check_primes(self.p, self.q)
         key = self.public_key
@@ -177,7 +206,7 @@ class PrivateKey:
             raise DataError("the proof of a key does not hold")
 
     def _is_hs(self, hs: int) -> bool:
-        """Whether hs is the n-th power of a non-residue, below n^2, and the primes are such that this hides."""
+        """Return True if hs is the n-th power of a non-residue, below n^2, and the primes are such that this hides."""
         return (
             _allow_hs(self.p, self.q)
             and 0 < hs < self.public_key.n**2
@@ -189,14 +218,15 @@ class PrivateKey:
     def decrypt_residues(
         self, residues: Residues, *, threads: int = 1, uniform: UniformInt = system_uniform
     ) -> list[int]:
-        """The plaintexts of ciphertexts, each in (-n/2, n/2); none is decrypted unless all are valid.
+        """Return the plaintexts of ciphertexts, each in (-n/2, n/2); nothing is decrypted unless all are valid.
 
-        Every ciphertext is blinded before p or q touches it, so that the time taken tells nothing about a base that a
-        peer chose.
+        Every ciphertext is blinded before p or q touches it, so the time taken reveals nothing about a base that a peer
+        chose.
 
         Args:
-            residues: of the public key's kernel.
-            threads: how many share the powers.
+            residues: ciphertexts of the public key's kernel.
+            threads: number of threads that share the powers.
+            uniform: source of uniform integers for the blinding; the operating system's generator by default.
 
         Raises:
             RangeError: a ciphertext is invalid.
@@ -209,15 +239,18 @@ class PrivateKey:
         return self._plaintexts(self._blind(self._valid(residues), uniform), threads)
 
     def _valid(self, residues: Residues) -> list[int]:
-        """Raises RangeError: a ciphertext is invalid."""
+        """Return the ciphertexts as integers; raise RangeError if one is invalid."""
         integers = self.public_key.kernel.integers(residues)
         check_ciphertexts(self.public_key.n, integers)
         return integers
 
     def roots(self, residues: Residues) -> list[int]:
-        """Of each ciphertext (1 + n)^m r^n the r below n, which shows what it holds (openings); a power mod n.
+        """Return the r below n of each ciphertext (1 + n)^m r^n, which shows its plaintext (openings).
 
-        The power takes the same time whatever the base, which a peer chose, and the exponent.
+        The cost is a power mod n. It takes the same time for every base, which a peer chose, and every exponent.
+
+        Args:
+            residues: ciphertexts of the public key's kernel.
 
         Raises:
             RangeError: a ciphertext is invalid.
@@ -227,7 +260,7 @@ class PrivateKey:
         return [int(gmpy2.powmod_sec(integer % n, exponent, n)) for integer in self._valid(residues)]
 
     def _blind(self, integers: Sequence[int], uniform: UniformInt) -> list[int]:
-        """Encryptions of the same plaintexts."""
+        """Return encryptions of the same plaintexts."""
         kernel = self.public_key.kernel
         rho = self._blinding.take(len(integers), lambda: self._nth_power(_random_unit(self.public_key.n, uniform)))
         return kernel.integers(kernel.products(kernel.residues(integers), rho))
@@ -237,7 +270,7 @@ class PrivateKey:
         return Blinding(self.public_key.kernel)
 
     def _nth_power(self, unit: int) -> int:
-        """A number with the law of r^n mod n^2 for a uniform unit: its p-th power mod p^2, its q-th mod q^2, joined."""
+        """Return a number with the law of r^n mod n^2 for a uniform unit: its p-th power mod p^2 and q-th mod q^2."""
         (mod_p2, p2), (mod_q2, q2) = ((prime.nth_power(unit), prime.kernel.modulus) for prime in self._primes)
         return int(mod_p2 + (mod_q2 - mod_p2) * gmpy2.invert(p2, q2) % q2 * p2)
 
@@ -246,7 +279,7 @@ class PrivateKey:
         return [self._join(m_p, m_q) for m_p, m_q in zip(mod_p, mod_q, strict=True)]
 
     def _plaintexts_mod_primes(self, integers: list[int], threads: int) -> list[list[int]]:
-        """All plaintexts mod p, and all mod q; a slice of either for every thread (powers need no lock)."""
+        """Return all plaintexts mod p, and all mod q; each thread has a slice of either (powers need no lock)."""
         lanes = max(prime.kernel.lanes for prime in self._primes)
         size = max(1, -(-len(integers) // (threads * lanes))) * lanes
         slices = [integers[i : i + size] for i in range(0, len(integers), size)]
@@ -256,7 +289,7 @@ class PrivateKey:
             return [[plaintext for part in half for plaintext in part] for half in halves]
 
     def _join(self, mod_p: int, mod_q: int) -> int:
-        """The plaintext nearest to 0 that is mod_p mod p and mod_q mod q."""
+        """Return the plaintext nearest to 0 that is mod_p mod p and mod_q mod q."""
         return self._nearest_to_0(mod_p + (mod_q - mod_p) * self._p_inverse % self.q * self.p)
 
     def _nearest_to_0(self, plaintext: int) -> int:
@@ -280,13 +313,13 @@ class _Prime:
         self._minus_other_inverse = gmpy2.invert(-other, self.prime)
 
     def plaintexts(self, ciphertexts: Sequence[int]) -> list[int]:
-        """The plaintexts mod p: c^(p - 1) = (1 + n)^(m (p - 1)) = 1 - m q p mod p^2."""
+        """Return the plaintexts mod p: c^(p - 1) = (1 + n)^(m (p - 1)) = 1 - m q p mod p^2."""
         p = self.prime
         powers = self._powers(ciphertexts, int(p) - 1)
         return [(power - 1) // p * self._minus_other_inverse % p for power in powers]
 
     def nth_power(self, unit: int) -> int:
-        """A p-th power mod p^2; those are the n-th powers, since q is prime to p - 1."""
+        """Return a p-th power mod p^2; p-th powers are the n-th powers, since q is prime to p - 1."""
         return self._powers([unit], int(self.prime))[0]
 
     def is_nth_power(self, integer: int) -> bool:
@@ -302,23 +335,34 @@ class _Prime:
 
 
 def generate_private_key(bits: int = min(KEY_BITS), *, uniform: UniformInt = system_uniform) -> PrivateKey:
-    """A new key pair, within a second: some hundred candidates a prime, nearly all discarded by trial division.
+    """Return a new key pair.
+
+    Args:
+        bits: bits of the modulus, 2048 or 3072. More bits are safer, and every operation is slower.
+        uniform: source of uniform integers; the operating system's generator by default.
+
+    Returns:
+        The private key, with its `public_key`.
 
     Raises:
-        RangeError: keys of this size are not on offer.
+        RangeError: Blindfit does not offer keys of this size.
+
+    Example:
+        >>> paillier.generate_private_key(2048).public_key.bits
+        2048
     """
     check_key_bits(bits)
     return _new_private_key(bits, uniform)
 
 
 def check_key_bits(bits: int) -> None:
-    """Raises RangeError: keys of this size are not on offer."""
+    """Raise RangeError if Blindfit does not offer keys of this size."""
     if bits not in KEY_BITS:
         raise RangeError(f"a key of {bits} bits is not on offer", hint="choose " + " or ".join(map(str, KEY_BITS)))
 
 
 def insecure_private_key(bits: int, *, uniform: UniformInt = system_uniform) -> PrivateKey:
-    """A key pair of any size, for tests alone: others refuse it as too small.
+    """Return a key pair of any size, only for tests: other code refuses it as too small.
 
     Raises:
         RangeError: not even a test can use a key of this size.
@@ -329,10 +373,10 @@ def insecure_private_key(bits: int, *, uniform: UniformInt = system_uniform) -> 
 
 
 def private_key_of_primes(p: int, q: int, *, uniform: UniformInt = system_uniform) -> PrivateKey:
-    """The key pair of two primes, with a proof, and with an hs where the primes allow one.
+    """Return the key pair of two primes, with a proof, and with an hs where the primes allow one.
 
     Raises:
-        DataError: they are not distinct primes, or n is not prime to (p - 1)(q - 1).
+        DataError: p and q are not distinct primes, or n is not prime to (p - 1)(q - 1).
     """
     _check_primes(p, q)
     p, q = min(p, q), max(p, q)
@@ -349,7 +393,7 @@ def _new_private_key(bits: int, uniform: UniformInt) -> PrivateKey:
 
 
 def _random_prime(bits: int, uniform: UniformInt) -> int:
-    """Uniform among the primes that are 3 mod 4 and have their two top bits set: a product of two has 2 bits bits."""
+    """Draw among the primes that are 3 mod 4 with both top bits set; a product of two has twice as many bits."""
     while True:
         candidate = (3 << (bits - 2)) + 4 * uniform(1 << (bits - 4)) + 3
         if gmpy2.is_prime(candidate, PRIME_ROUNDS):
@@ -357,7 +401,7 @@ def _random_prime(bits: int, uniform: UniformInt) -> int:
 
 
 def _random_hs(n: int, uniform: UniformInt) -> int:
-    """h^n mod n^2 with h = -x^2 mod n and x a uniform unit."""
+    """Return h^n mod n^2 with h = -x^2 mod n and x a uniform unit."""
     x = _random_unit(n, uniform)
     return int(gmpy2.powmod(-x * x % n, n, mpz(n) ** 2))
 
@@ -369,12 +413,12 @@ def _random_unit(n: int, uniform: UniformInt) -> int:
 
 
 def _allow_hs(p: int, q: int) -> bool:
-    """Then the units with a Jacobi symbol of 1 are a cyclic group, and the numbers -x^2 are half of it."""
+    """Return True if the units with a Jacobi symbol of 1 are a cyclic group, of which the numbers -x^2 are half."""
     return p % 4 == q % 4 == 3 and bool(gmpy2.gcd(p - 1, q - 1) == 2)
 
 
 def _check_primes(p: int, q: int) -> None:
-    """Raises DataError, without the numbers."""
+    """Raise DataError, which does not name the numbers."""
     if p == q or not (p > 2 and q > 2 and gmpy2.is_prime(p, PRIME_ROUNDS) and gmpy2.is_prime(q, PRIME_ROUNDS)):
         raise DataError("the factors of a key are not two odd primes")
     if gmpy2.gcd(p * q, (p - 1) * (q - 1)) != 1:
@@ -413,7 +457,7 @@ def _first_line(form: str) -> bytes:
 
 
 class _Octets:
-    """Reads an encoding from its start to its end."""
+    """A reader of an encoding, from its start to its end."""
 
     def __init__(self, data: bytes) -> None:
         self._data, self._position = data, 0

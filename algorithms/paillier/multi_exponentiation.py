@@ -1,15 +1,15 @@
-"""Products of powers prod_i c_i^x_ij of many columns at once: what a sum of products is under Paillier.
+"""Products of powers prod_i c_i^x_ij of many columns at once: under Paillier, these are sums of products.
 
-Never one exponentiation for each element. Two ways, and the cheaper one for the shape at hand:
+The kernel never takes one exponentiation for each element. It has two ways, and takes the cheaper one:
 
     buckets    Pippenger: x_ij in signed digits; the c_i of one digit are multiplied into one bucket, and the buckets
                are folded with running products. Inverses for the minus signs are shared by all columns. Best for many
                rows and few columns.
-    subsets    Straus: for each few rows a table of the products of all their subsets, shared by all columns and all
+    subsets    Straus: for each few rows, a table of the products of all their subsets, shared by all columns and all
                bit positions; then one product for each table, column and bit. Best for many columns or few rows.
 
-Where there is a vector unit it always takes the second way (vector_sums). A kernel that is there as a reference does
-take one exponentiation for each element (`one_by_one`).
+Where there is a vector unit it always takes the second way (vector_sums). Only a reference kernel takes one
+exponentiation for each element (`one_by_one`).
 
 Source: Pippenger 1976; Straus 1964; Bernstein 2002, "Pippenger's exponentiation algorithm".
 """
@@ -41,7 +41,7 @@ MOST_GROUP = 12
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How a product of powers is computed, and what it costs in products, about."""
+    """The way to compute a product of powers, and its approximate cost in products."""
 
     way: str  # "buckets" or "subsets"
     parameter: int  # windows of an exponent, or rows of a table
@@ -49,7 +49,7 @@ class Plan:
 
 
 def column_powers(kernel: Kernel, bases: Residues, exponents: IntegerMatrix) -> Residues:
-    """For each column j the product over i of bases_i^exponents_ij.
+    """Return, for each column j, the product over i of bases_i^exponents_ij.
 
     Args:
         bases: (rows,).
@@ -73,7 +73,7 @@ def column_powers(kernel: Kernel, bases: Residues, exponents: IntegerMatrix) -> 
 
 
 def row_powers(kernel: Kernel, bases: Residues, exponents: IntegerMatrix) -> Residues:
-    """For each row i the product over j of bases_j^exponents_ij: the same bases serve every row.
+    """Return, for each row i, the product over j of bases_j^exponents_ij: the same bases serve every row.
 
     Args:
         bases: (columns,).
@@ -98,14 +98,14 @@ def row_powers(kernel: Kernel, bases: Residues, exponents: IntegerMatrix) -> Res
 
 
 def plan_columns(rows: int, columns: int, bits: int) -> Plan:
-    """The cheaper way for `rows` x `columns` exponents of at most `bits` bits and a sign."""
+    """Return the cheaper way for `rows` x `columns` exponents of at most `bits` bits and a sign."""
     buckets = [Plan("buckets", w, _bucket_cost(rows, columns, bits, w)) for w in range(1, bits + 2)]
     subsets = [Plan("subsets", g, _subset_cost(rows, columns, bits, g)) for g in range(1, MOST_GROUP + 1)]
     return min(buckets + subsets, key=lambda plan: plan.cost)
 
 
 def plan_rows(rows: int, positions: int) -> int:
-    """How many of the shifted bases one table of subsets joins."""
+    """Return the number of shifted bases that one table of subsets joins."""
 
     def cost(group: int) -> float:
         tables = positions / group
@@ -115,7 +115,7 @@ def plan_rows(rows: int, positions: int) -> int:
 
 
 def signed_bits(exponents: IntegerMatrix) -> int:
-    """Bits of the largest in two's complement, without the sign: -2^15 has 15, as 2^15 - 1 has."""
+    """Return the bits of the largest number in two's complement, without the sign: -2^15 and 2^15 - 1 have 15."""
     if not exponents.size:
         return 0
     return max(int(exponents.max()), ~int(exponents.min())).bit_length()
@@ -125,12 +125,12 @@ def signed_bits(exponents: IntegerMatrix) -> int:
 
 
 def one_by_one_cost(rows: int, columns: int, bits: int) -> float:
-    """Of a power for each element, half of them with a minus."""
+    """Return the cost of a power for each element, half of them with a minus."""
     return rows * columns * (power_products((1 << bits) - 1) + INVERSE / 2 + 1)
 
 
 def _one_by_one(kernel: Kernel, bases: Residues, exponents: IntegerMatrix) -> Residues:
-    """The definition: (rows,) and (rows, columns) to (columns,)."""
+    """Compute by the definition: (rows,) and (rows, columns) to (columns,)."""
     columns = exponents.shape[1]
     total = kernel.ones_plus([0] * columns)
     for i, row in enumerate(exponents.tolist()):
@@ -147,12 +147,12 @@ def _bucket_cost(rows: int, columns: int, bits: int, windows: int) -> float:
 
 
 def _widths(bits: int, windows: int) -> list[int]:
-    """bits + 1 (the sign) cut into windows of nearly equal width."""
+    """Cut bits + 1 (with the sign) into windows of nearly equal width."""
     return [(bits + 1) // windows + (w < (bits + 1) % windows) for w in range(windows)]
 
 
 def _by_buckets(kernel: Kernel, bases: Residues, exponents: IntegerMatrix, windows: int, bits: int) -> Residues:
-    """Only the values go into buckets: the factors (1 + n)^e need no products, but a sum of x_ij e_i."""
+    """Put only the values into buckets: the factors (1 + n)^e need no products, only a sum of x_ij e_i."""
     both, generator_exponents = kernel.apart(kernel.split_with_inverses(bases))
     weights = np.zeros((len(both), exponents.shape[1]), dtype=np.int64)  # of each base and each inverse in a column
     widths = _widths(bits, windows)
@@ -173,14 +173,14 @@ def _by_buckets(kernel: Kernel, bases: Residues, exponents: IntegerMatrix, windo
 
 
 def _low_digits(values: IntegerMatrix, width: int) -> tuple[IntegerMatrix, IntegerMatrix]:
-    """values = digits + 2^width rest, digits in [-2^(width-1), 2^(width-1))."""
+    """Split values = digits + 2^width rest, digits in [-2^(width-1), 2^(width-1))."""
     half = 1 << (width - 1)
     digits = ((values + half) & ((1 << width) - 1)) - half
     return digits, (values - digits) >> width
 
 
 def _fold_window(kernel: Kernel, bases: Residues, digits: IntegerMatrix, largest: int) -> Residues:
-    """For each column the product of bases_i^digit_i: into buckets by digit, then prod_d bucket_d^d."""
+    """Return, for each column, the product of bases_i^digit_i: into buckets by digit, then prod_d bucket_d^d."""
     base, column = np.nonzero(digits)
     bucket = (column + 1) * largest - digits[base, column]  # of each column, those of the largest digit first
     buckets = digits.shape[1] * largest
@@ -199,7 +199,7 @@ def _subset_cost(rows: int, columns: int, bits: int, group: int) -> float:
 
 
 def _by_subsets(kernel: Kernel, bases: Residues, exponents: IntegerMatrix, group: int, bits: int) -> Residues:
-    """Rows in blocks, so that the tables in memory stay few; then the bits are joined, the highest with its minus."""
+    """Take rows in blocks, so that few tables are in memory; then join the bits, the highest with its minus."""
     columns = exponents.shape[1]
     block = max(1, MOST_TABLE_ENTRIES >> group) * group
     total = kernel.ones_plus([0] * ((bits + 1) * columns))
@@ -213,7 +213,7 @@ def _by_subsets(kernel: Kernel, bases: Residues, exponents: IntegerMatrix, group
 
 
 def _join_bits(kernel: Kernel, per_bit: Residues, columns: int, bits: int) -> Residues:
-    """prod_b per_bit_b^(2^b), where the highest bit of two's complement weighs -2^bits."""
+    """Return prod_b per_bit_b^(2^b), where the highest bit of two's complement weighs -2^bits."""
     total = kernel.inverses(per_bit[bits * columns :])
     for bit in range(bits - 1, -1, -1):
         total = kernel.products(total, total)
@@ -222,7 +222,7 @@ def _join_bits(kernel: Kernel, per_bit: Residues, columns: int, bits: int) -> Re
 
 
 def _shift_bases(kernel: Kernel, bases: Residues, bits: int) -> Residues:
-    """base^1, base^2, base^4 .. and base^-(2^bits), base by base: the weights of two's complement."""
+    """Return base^1, base^2, base^4 .. and base^-(2^bits), base by base: the weights of two's complement."""
     powers = [bases]
     for _ in range(bits):
         powers.append(kernel.products(powers[-1], powers[-1]))
@@ -232,12 +232,12 @@ def _shift_bases(kernel: Kernel, bases: Residues, bits: int) -> Residues:
 
 
 def _bits_of(values: IntegerMatrix, positions: int) -> npt.NDArray[np.uint8]:
-    """Two's complement, lowest bit first, along a new last axis."""
+    """Return the bits of two's complement, lowest bit first, along a new last axis."""
     return ((values[..., None] >> np.arange(positions)) & 1).astype(np.uint8)
 
 
 def _look_up(kernel: Kernel, tables: Residues, digits: npt.NDArray[np.uint8], group: int) -> Residues:
-    """For each row of 0/1 digits the product of the bases whose digit is 1, a table of subsets for each `group`."""
+    """Return, for each row of 0/1 digits, the product of the bases whose digit is 1; one table a `group`."""
     outputs, positions = digits.shape
     count = -(-positions // group)
     padded = np.zeros((outputs, count * group), dtype=np.uint8)

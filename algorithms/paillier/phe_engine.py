@@ -1,7 +1,7 @@
 """Paillier by python-paillier (`phe`): the slow reference that Blindfit's own arithmetic is checked against.
 
-Every encryption, sum, power and decryption is a call of phe's. A sum of products takes a power for each element, a
-randomiser is r^n: no table, no bucket, no fixed base. Encoding, bounds, packing and messages stay Blindfit's.
+Every encryption, sum, power and decryption is a call of phe's. A sum of products takes a power for each element, and a
+randomiser is r^n, without tables, buckets or fixed bases. Encoding, bounds, packing and messages stay Blindfit's.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from blindfit.algorithms.paillier.keys import PrivateKey
 
 
 class PheKernel(Kernel):
-    """A kernel whose every element is a phe.EncryptedNumber of exponent 0 while something is done with it.
+    """A kernel that makes each element a phe.EncryptedNumber of exponent 0 for every operation.
 
     Raises:
         ConfigError: python-paillier is not installed.
@@ -34,19 +34,19 @@ class PheKernel(Kernel):
     # --- in and out ---------------------------------------------------------------------------------
 
     def residues(self, integers: Iterable[int]) -> Residues:
-        values = [int(integer) for integer in integers]  # phe takes Python's integers alone
+        values = [int(integer) for integer in integers]  # phe takes only Python's integers
         return Residues(values, [0] * len(values))
 
     def integers(self, residues: Residues) -> list[int]:
         return list(residues.values)
 
     def ones_plus(self, plaintexts: Iterable[int]) -> Residues:
-        """Encryptions whose randomiser is 1, as phe itself makes them before it obfuscates."""
+        """Return encryptions whose randomiser is 1, as phe itself makes them before it obfuscates."""
         n = self._key.n
         return self.residues(self._key.raw_encrypt(int(plaintext) % n, r_value=1) for plaintext in plaintexts)
 
     def nth_powers(self, units: Iterable[int]) -> Residues:
-        """Encryptions of 0; power_products(n) each."""
+        """Return encryptions of 0; power_products(n) each."""
         made = self.residues(self._key.raw_encrypt(0, r_value=int(unit)) for unit in units)
         self.counts.products += len(made) * power_products(self._key.n)
         return made
@@ -67,7 +67,7 @@ class PheKernel(Kernel):
         return self.powers_each(bases, [exponent] * len(bases))
 
     def powers_each(self, bases: Residues, exponents: Sequence[int]) -> Residues:
-        """Raises RangeError: an exponent is no plaintext, which phe takes alone, or an element is not prime to n."""
+        """Return the powers; raise RangeError if an exponent is not a plaintext, or an element is not prime to n."""
         encoded = [self._encode(int(exponent)) for exponent in exponents]
         self.counts.products += sum(power_products(abs(int(exponent))) for exponent in exponents)
         self.counts.inversions += sum(exponent < 0 for exponent in exponents)
@@ -77,7 +77,7 @@ class PheKernel(Kernel):
             raise RangeError("a ciphertext is not prime to its modulus") from None
 
     def _split(self, a: Residues) -> NoReturn:
-        """What all of a kernel's tables and buckets are made of."""
+        """Raise LocalProtocolError: a reference has no tables and buckets, which are made from a split."""
         raise LocalProtocolError(f"the reference engine has no tables, for {len(a)} ciphertexts or any")
 
     # --- phe's objects ------------------------------------------------------------------------------
@@ -92,7 +92,7 @@ class PheKernel(Kernel):
         return self._phe.EncodedNumber(self._key, integer % self._key.n, 0)
 
     def _of(self, numbers: Iterable[Any]) -> Residues:
-        """Not yet obfuscated: `randomize` does that, and nothing else fits in a message."""
+        """Return ciphertexts before obfuscation; `randomize` obfuscates, and messages accept only its results."""
         return self.residues(number.ciphertext(be_secure=False) for number in numbers)
 
 
@@ -100,7 +100,7 @@ class PheKernel(Kernel):
 class PhePrivateKey(PrivateKey):
     """A private key with which phe decrypts; its public key's kernel is phe's too.
 
-    phe holds Python's lock, so that threads do not make a decryption faster.
+    phe keeps Python's lock, so threads do not make a decryption faster.
     """
 
     @cached_property

@@ -1,10 +1,10 @@
-"""Encryptions of zero: what hides a plaintext, and where nearly all the cost of encryption lies.
+"""Encryptions of zero: they hide a plaintext, and they cause nearly all the cost of encryption.
 
-    ShortExponent   hs^a, a of half the key's bits, from tables of powers: fast, and for whoever trusts the key's
-                    maker, as hs = 1 hides nothing
-    FullExponent    r^n with an r of our own: no trust needed, as the key's proof says that r^n mixes
-    OwnKey          powers mod p^2 and mod q^2, joined: the private key at hand; uniform among the powers of one base,
-                    and half the size
+    ShortExponent   hs^a, a of half the key's bits, from tables of powers. Fast; it takes trust in the key's maker, as
+                    hs = 1 hides nothing.
+    FullExponent    r^n with our own r. It takes no trust: the key's proof shows that r^n mixes.
+    OwnKey          powers mod p^2 and mod q^2, joined, for the owner of the private key. Uniform among the powers of
+                    one base, and half the size.
 
 Source: Paillier 1999 (r^n); Damgard, Jurik, Nielsen 2010, section 4.2 (hs^a, from a short a).
 """
@@ -32,8 +32,8 @@ from blindfit.algorithms.workers import THIS_PROCESS, Workers, even_slices
 
 WINDOW_BITS = 8
 NARROW_BITS = 6  # a third of the entries, which stay in a cache: a vector unit makes them in a quarter of the time
-NARROW_POWERS = 2048  # before the wide table is made; at 2048 bits it pays after 762 by GMP, 4,000 by a vector unit
-HIDING_BITS = 40  # an exponent so much longer than the group is uniform in it to 2^-40
+NARROW_POWERS = 2048  # before the wide table is made; at 2048 bits it pays after 762 (GMP) or 4,000 (vector unit)
+HIDING_BITS = 40  # extra bits of an exponent: it is then uniform in the group to 2^-40
 LEAST_SHARE = 64  # randomisers for one task: fewer are not worth another process
 
 
@@ -68,7 +68,7 @@ class FixedBase:
         return self.powers(random_digits(count, self.positions, self.window_bits, uniform))
 
     def powers(self, digits: npt.NDArray[np.integer]) -> Residues:
-        """The powers whose exponents have these digits, shape (count, positions), lowest first."""
+        """Return the powers whose exponents have these digits, shape (count, positions), lowest first."""
         entries = digits + (np.arange(self.positions, dtype=np.int64) << self.window_bits)
         if self._unit is not None:
             self.kernel.counts.products += entries.size
@@ -78,8 +78,9 @@ class FixedBase:
 
 
 class GrowingBase:
-    """Powers of one base, however many: from a narrow table first, and from a wide one once so many were taken that it
-    pays. The same exponents have the same powers all along.
+    """Any number of powers of one base: from a narrow table first, and from a wide one as soon as that pays.
+
+    The same exponents have the same powers in both tables.
     """
 
     def __init__(self, kernel: Kernel, base: int, exponent_bits: int) -> None:
@@ -88,14 +89,14 @@ class GrowingBase:
         self._table: FixedBase | None = None
 
     def widen(self) -> None:
-        """For whoever knows of many powers to come: the next are taken from a wide table."""
+        """Take the next powers from a wide table, as the caller knows that many will follow."""
         self._taken += NARROW_POWERS
 
     def random_powers(self, count: int, uniform: UniformInt) -> Residues:
         return self.powers(random_digits(count, self.positions, WINDOW_BITS, uniform))
 
     def powers(self, digits: npt.NDArray[np.integer]) -> Residues:
-        """As FixedBase's, of digits of WINDOW_BITS bits."""
+        """Return the powers, as FixedBase does, for digits of WINDOW_BITS bits."""
         self._taken += len(digits)
         window_bits = WINDOW_BITS if self._taken > NARROW_POWERS else NARROW_BITS
         if self._table is None or self._table.window_bits < window_bits:
@@ -104,7 +105,7 @@ class GrowingBase:
 
 
 def other_digits(digits: npt.NDArray[np.integer], bits: int, other_bits: int) -> npt.NDArray[np.int64]:
-    """The same exponents, shape (count, positions), in digits of `other_bits` bits."""
+    """Return the same exponents, shape (count, positions), in digits of `other_bits` bits."""
     count, width = len(digits), digits.shape[1] * bits
     positions = digits_of(width, other_bits)
     flat = ((digits[..., None] >> np.arange(bits)) & 1).reshape(count, width)
@@ -113,7 +114,7 @@ def other_digits(digits: npt.NDArray[np.integer], bits: int, other_bits: int) ->
 
 
 def random_digits(count: int, positions: int, window_bits: int, uniform: UniformInt) -> npt.NDArray[np.int64]:
-    """(count, positions) uniform digits of `window_bits` bits."""
+    """Draw uniform digits of `window_bits` bits, shape (count, positions)."""
     octets = -(-positions * window_bits // 8)
     drawn = uniform(1 << 8 * octets * count).to_bytes(octets * count, "big")
     bits = np.unpackbits(np.frombuffer(drawn, dtype=np.uint8).reshape(count, octets), axis=1)
@@ -121,18 +122,29 @@ def random_digits(count: int, positions: int, window_bits: int, uniform: Uniform
 
 
 def _join(bits: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
-    """Digits of their bits, lowest first."""
+    """Join bits, lowest first, to digits."""
     return np.asarray(bits @ (1 << np.arange(bits.shape[-1], dtype=np.int64)))
 
 
 class ShortExponent:
-    """hs^a for a of half the key's bits; only under a key whose maker is trusted.
+    """A fast source of encryptions of zero hs^a with a of half the key's bits, for a key whose maker is trusted.
 
-    Cost: bits / 12 products each, from a table made at the first draw (2048 bits: 10,944 entries, 7 MB); after
-    NARROW_POWERS of them bits / 16 products each, from another (32,768 entries, 20 MB).
+    Each costs bits / 12 products, from a table that is made at the first draw. With 2,048 bits the table has 10,944
+    entries in 7 MB. After 2,048 draws each costs bits / 16 products, from another table of 32,768 entries in 20 MB.
+
+    Args:
+        public_key: the key, with an hs.
+        workers: processes that share the powers, from `open_workers`; this process by default.
+        uniform: source of uniform integers; the operating system's generator by default.
 
     Raises:
         ConfigError: the key has no hs.
+
+    Example:
+        >>> fast = paillier.ShortExponent(key.public_key)
+        >>> vector = paillier.encrypt(paillier.Fixed.from_reals([0.5, 1.5], 16), fast)
+        >>> paillier.decrypt(vector, key).to_reals().tolist()
+        [0.5, 1.5]
     """
 
     def __init__(
@@ -147,7 +159,13 @@ class ShortExponent:
         self._base = GrowingBase(public_key.kernel, public_key.hs, public_key.bits // 2)
 
     def draw(self, count: int) -> Residues:
-        """Workers get the digits, so that what a source draws is the same wherever it is computed."""
+        """Return encryptions of zero.
+
+        This process draws the digits and sends them to the workers, so the result does not depend on the workers.
+
+        Args:
+            count: number of encryptions.
+        """
         parts = _parts(count, self._workers)
         if len(parts) <= 1:
             return self._base.random_powers(count, self._uniform)
@@ -158,7 +176,21 @@ class ShortExponent:
 
 
 class FullExponent:
-    """r^n with r uniform prime to n: for a key whose maker is not trusted; power_products(n) each."""
+    """A source of encryptions of zero r^n with r uniform and prime to n, for a key whose maker is not trusted.
+
+    Each costs a full power. The key's proof shows that r^n hides: check it with `check_public_key`.
+
+    Args:
+        public_key: the key.
+        workers: processes that share the powers, from `open_workers`; this process by default.
+        uniform: source of uniform integers; the operating system's generator by default.
+
+    Example:
+        >>> slow = paillier.FullExponent(key.public_key)
+        >>> vector = paillier.encrypt(paillier.Fixed.from_reals([0.5, 1.5], 16), slow)
+        >>> paillier.decrypt(vector, key).to_reals().tolist()
+        [0.5, 1.5]
+    """
 
     def __init__(
         self, public_key: PublicKey, *, workers: Workers = THIS_PROCESS, uniform: UniformInt = system_uniform
@@ -166,6 +198,11 @@ class FullExponent:
         self.public_key, self._workers, self._uniform = public_key, workers, uniform
 
     def draw(self, count: int) -> Residues:
+        """Return encryptions of zero.
+
+        Args:
+            count: number of encryptions.
+        """
         n = int(self.public_key.n)
         units = [_random_unit(n, self._uniform) for _ in range(count)]
         kernel = self.public_key.kernel
@@ -177,10 +214,20 @@ class FullExponent:
 
 
 class OwnKey:
-    """For the owner of the private key: powers mod p^2 and mod q^2 with independent uniform exponents, joined by CRT.
+    """A source of encryptions of zero for the owner of the private key, which stays in this process.
 
-    Cost: bits / 6 products of half the size each, after NARROW_POWERS of them bits / 8. The private key stays in this
-    process.
+    It joins powers mod p^2 and mod q^2 with independent uniform exponents by CRT. Each costs bits / 6 products of half
+    the size; after 2,048 of them, bits / 8.
+
+    Args:
+        private_key: the key.
+        uniform: source of uniform integers; the operating system's generator by default.
+
+    Example:
+        >>> own = paillier.OwnKey(key)
+        >>> vector = paillier.encrypt(paillier.Fixed.from_reals([0.5, 1.5], 16), own)
+        >>> paillier.decrypt(vector, key).to_reals().tolist()
+        [0.5, 1.5]
     """
 
     def __init__(self, private_key: PrivateKey, *, uniform: UniformInt = system_uniform) -> None:
@@ -197,6 +244,11 @@ class OwnKey:
         self._p2 = p * p
 
     def draw(self, count: int) -> Residues:
+        """Return encryptions of zero.
+
+        Args:
+            count: number of encryptions.
+        """
         mod_p2 = self._mod_p2.kernel.integers(self._mod_p2.random_powers(count, self._uniform))
         mod_q2 = self._mod_q2.kernel.integers(self._mod_q2.random_powers(count, self._uniform))
         joined = [b + (a - b) * self._q2_inverse % self._p2 * self._q2 for a, b in zip(mod_p2, mod_q2, strict=True)]
@@ -204,13 +256,25 @@ class OwnKey:
 
 
 class RandomiserPool:
-    """Randomisers made in idle time and drawn later, each once.
+    """A store of encryptions of zero that are made in idle time and drawn later, each once.
 
     Args:
-        needed: in all: the last are not made in vain. Any number may be drawn.
+        source: source that makes them.
+        capacity: largest number in the store, at least 1.
+        needed: number that the caller expects to draw. The store makes no more; any number may be drawn. None for no
+            expectation.
 
-    with pool.filling():
-        message = await channel.receive(...)
+    Raises:
+        RangeError: the capacity is below 1.
+
+    Example:
+        >>> pool = paillier.RandomiserPool(randomisers, capacity=100)
+        >>> pool.fill(10)
+        >>> len(pool)
+        10
+        >>> vector = paillier.encrypt(paillier.Fixed.from_reals([0.5, 1.5], 16), pool)
+        >>> len(pool)
+        8
     """
 
     CHUNK = 32  # made at a time, so that `filling` ends within milliseconds
@@ -227,7 +291,11 @@ class RandomiserPool:
         return len(self._made)
 
     def draw(self, count: int) -> Residues:
-        """From the pool, and what it lacks from the source."""
+        """Return encryptions of zero from the store, and the rest from the source.
+
+        Args:
+            count: number of encryptions.
+        """
         self._drawn += count
         drawn: list[Residues] = []
         with suppress(IndexError):
@@ -239,7 +307,11 @@ class RandomiserPool:
         return Residues.concatenate(drawn)
 
     def fill(self, count: int | None = None) -> None:
-        """Makes `count` more, or as many as fit."""
+        """Make more encryptions of zero, at most as many as fit.
+
+        Args:
+            count: number of encryptions; None makes as many as fit.
+        """
         space = self._space()
         wanted = space if count is None else min(count, space)
         if wanted > 0:
@@ -249,11 +321,11 @@ class RandomiserPool:
 
     @contextmanager
     def filling(self) -> Iterator[None]:
-        """A thread fills the pool until the block ends or the pool is full."""
+        """Fill the store in a thread until the block ends or the store is full."""
         stop = threading.Event()
 
         def work() -> None:
-            with suppress(BlindfitError):  # the next draw meets it again, where somebody can act on it
+            with suppress(BlindfitError):  # the next draw meets the error again, where a caller can act on it
                 while not stop.is_set() and self._space() > 0:
                     self.fill(self.CHUNK)
 
@@ -271,7 +343,23 @@ class RandomiserPool:
 
 
 def randomisers_for(public_key: PublicKey, *, maker_trusted: bool, workers: Workers = THIS_PROCESS) -> Randomisers:
-    """The fast source where the key's maker is trusted and gave an hs, r^n where not."""
+    """Return the fast source of encryptions of zero for a trusted maker of the key, and r^n for an untrusted one.
+
+    Args:
+        public_key: the key.
+        maker_trusted: True if the key's maker is trusted to have chosen hs as Blindfit does.
+        workers: processes that share the powers, from `open_workers`; this process by default.
+
+    Returns:
+        A ShortExponent, or a FullExponent if `maker_trusted` is False.
+
+    Raises:
+        ConfigError: the maker is trusted, and the key has no hs.
+
+    Example:
+        >>> type(paillier.randomisers_for(key.public_key, maker_trusted=False)).__name__
+        'FullExponent'
+    """
     return ShortExponent(public_key, workers=workers) if maker_trusted else FullExponent(public_key, workers=workers)
 
 

@@ -30,7 +30,19 @@ from blindfit.algorithms.randomness import UniformInt, system_uniform
 
 @dataclass(frozen=True, slots=True)
 class KeyShare:
-    """One party's part d_i of the exponent that decrypts."""
+    """One party's share of a private key. Only all shares together decrypt.
+
+    Attributes:
+        public_key: the public key.
+        index: position of the share, from 0.
+        parties: number of shares.
+        exponent: secret part of the decryption exponent; the repr hides it.
+
+    Example:
+        >>> first, second = paillier.deal(key, parties=2)
+        >>> paillier.KeyShare.from_bytes(first.to_bytes(), key.public_key) == first
+        True
+    """
 
     public_key: PublicKey
     index: int
@@ -38,13 +50,21 @@ class KeyShare:
     exponent: int = field(repr=False)
 
     def to_bytes(self) -> bytes:
-        """Parties, index and exponent; the public key travels by itself."""
+        """Return the share as octets, in the clear and without the public key."""
         octets = self.public_key.ciphertext_bytes
         return bytes([self.parties, self.index]) + int(self.exponent).to_bytes(octets, "big")
 
     @classmethod
     def from_bytes(cls, data: bytes, public_key: PublicKey) -> KeyShare:
-        """Raises DataError: not a share under this key."""
+        """Return the share of these octets.
+
+        Args:
+            data: result of `to_bytes`.
+            public_key: public key of the share.
+
+        Raises:
+            DataError: the octets are not a share under this key.
+        """
         if len(data) != 2 + public_key.ciphertext_bytes or data[0] < 2 or data[1] >= data[0]:
             raise DataError("the bytes are not a share of this Paillier key")
         exponent = mpz.from_bytes(data[2:], "big")
@@ -54,7 +74,20 @@ class KeyShare:
 
 
 class PartialDecryption:
-    """c^d_i for every ciphertext of one vector."""
+    """One party's partial decryption of a vector: every ciphertext to the power of its share. `combine` takes all.
+
+    Args:
+        public_key: the key.
+        residues: the powers, as the key's kernel holds them.
+
+    Example:
+        >>> shares = paillier.deal(key, parties=2)
+        >>> vector = paillier.encrypt(paillier.Fixed.from_reals([0.5], 16), randomisers)
+        >>> partial = paillier.partial_decrypt(vector, shares[0])
+        >>> width, octets = partial.to_wire()
+        >>> len(octets) == width
+        True
+    """
 
     __slots__ = ("public_key", "residues")
 
@@ -62,13 +95,22 @@ class PartialDecryption:
         self.public_key, self.residues = public_key, residues
 
     def to_wire(self) -> tuple[int, bytes]:
-        """The width of one in octets, and all of them one after the other, big-endian."""
+        """Return the width of one residue in octets, and all residues one after the other, big-endian."""
         width = self.public_key.ciphertext_bytes
         integers = self.public_key.kernel.integers(self.residues)
         return width, b"".join(int(integer).to_bytes(width, "big") for integer in integers)
 
     def open(self, public_key: PublicKey, *, length: int, culprit: str) -> PartialDecryption:
-        """As ReceivedPartialDecryption.open, where all roles run in one process."""
+        """Return the partial decryption after a check of key and length; for roles that run in one process.
+
+        Args:
+            public_key: expected key.
+            length: expected number of ciphertexts.
+            culprit: name of the sender, for errors.
+
+        Raises:
+            MalformedMessage: the key or the length differs.
+        """
         if public_key != self.public_key or length != len(self.residues):
             raise MalformedMessage(culprit=culprit, field="partial_decryption", reason="is of another key or length")
         return self
@@ -76,26 +118,35 @@ class PartialDecryption:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ReceivedPartialDecryption:
-    """What a peer says is its partial decryption, unchecked."""
+    """Octets that a peer sent as its partial decryption, unchecked."""
 
     width_bytes: int
     data: bytes
 
     def open(self, public_key: PublicKey, *, length: int, culprit: str) -> PartialDecryption:
-        """Every one checked to be prime to n and in (0, n^2).
+        """Return the residues, each checked to be prime to n and in (0, n^2).
 
         Raises:
-            MalformedMessage: another key or length, or one is out of its range.
+            MalformedMessage: another key or length, or a residue out of its range.
         """
         residues = check_residues(self, public_key, length, culprit=culprit, field="partial_decryption")
         return PartialDecryption(public_key, residues)
 
 
 def deal(private_key: PrivateKey, parties: int, uniform: UniformInt = system_uniform) -> tuple[KeyShare, ...]:
-    """Splits the key among 2 to 255 parties; all but the last share are uniform.
+    """Return shares of a private key, of which only all together decrypt. All but the last share are uniform.
+
+    Args:
+        private_key: the key. The dealer must forget it.
+        parties: number of shares, 2 to 255.
+        uniform: source of uniform integers; the operating system's generator by default.
 
     Raises:
-        RangeError: fewer than two parties, or too many.
+        RangeError: the number of shares is below 2 or above 255.
+
+    Example:
+        >>> [share.index for share in paillier.deal(key, parties=3)]
+        [0, 1, 2]
     """
     if not 2 <= parties <= 255:
         raise RangeError(f"a key is shared among 2 to 255 parties, not {parties}")
@@ -111,13 +162,25 @@ def deal(private_key: PrivateKey, parties: int, uniform: UniformInt = system_uni
 def partial_decrypt(
     vector: EncryptedVector[Ciphertext] | PackedVector[Ciphertext], share: KeyShare
 ) -> PartialDecryption:
-    """One full exponentiation a ciphertext, without Python's lock; every ciphertext is checked first.
+    """Return one party's partial decryption of a vector. Every ciphertext is checked first; Python's lock is released.
 
-    To others on this machine the vector unit tells how many digits the share has, by its time; GMP tells more.
+    The cost is one full exponentiation a ciphertext. By its time, the vector unit reveals to other programs on this
+    machine how many digits the share has; GMP reveals more.
+
+    Args:
+        vector: the encrypted numbers. Pack them first (`pack`).
+        share: the party's share.
 
     Raises:
         LocalProtocolError: the vector is under another key.
         RangeError: a ciphertext is invalid.
+
+    Example:
+        >>> shares = paillier.deal(key, parties=2)
+        >>> vector = paillier.encrypt(paillier.Fixed.from_reals([0.5, 1.5], 16), randomisers)
+        >>> partials = [paillier.partial_decrypt(vector, share) for share in shares]
+        >>> paillier.combine(vector, partials, parties=2).to_reals().tolist()
+        [0.5, 1.5]
     """
     if vector.public_key != share.public_key:
         raise LocalProtocolError("the vector is encrypted under another key")
@@ -130,11 +193,24 @@ def partial_decrypt(
 def combine(
     vector: EncryptedVector[Ciphertext] | PackedVector[Ciphertext], partials: Sequence[PartialDecryption], parties: int
 ) -> Fixed:
-    """The numbers, from every party's partial decryption of the same vector; parties - 1 products a ciphertext.
+    """Return the numbers of a vector, from every party's partial decryption; parties - 1 products a ciphertext.
+
+    Args:
+        vector: the encrypted numbers.
+        partials: partial decryptions of this vector, one from each party.
+        parties: number of parties.
 
     Raises:
-        LocalProtocolError: not one from each party, or of another key or length.
-        RangeError: together they do not decrypt (one of them is of another vector or share), or a number is too large.
+        LocalProtocolError: a partial decryption is missing, or is of another key or length.
+        RangeError: the partial decryptions do not fit together, because one is of another vector or share; or a number
+            is too large.
+
+    Example:
+        >>> shares = paillier.deal(key, parties=2)
+        >>> vector = paillier.encrypt_packed(paillier.Fixed.from_reals([0.5, 1.5], 16), 40, randomisers)
+        >>> partials = [paillier.partial_decrypt(vector, share) for share in shares]
+        >>> paillier.combine(vector, partials, parties=2).to_reals().tolist()
+        [0.5, 1.5]
     """
     public_key = vector.public_key
     fitting = [p for p in partials if p.public_key == public_key and len(p.residues) == len(vector.ciphertext)]
@@ -151,7 +227,7 @@ def combine(
 
 
 def _plaintext(integer: int, n: int) -> int:
-    """m of 1 + m n, nearest to zero."""
+    """Return the m of 1 + m n, nearest to zero."""
     plaintext, one = divmod(integer, n)
     if one != 1:
         raise RangeError("the partial decryptions do not fit together: one is of another vector or of another key")

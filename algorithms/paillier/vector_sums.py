@@ -1,8 +1,8 @@
 """Products of powers by a vector unit: Straus's tables of subsets, eight products side by side.
 
-Every exponent is cut into bits, two's complement. For each few bases a table has the products of all their subsets; a
-product of powers is then one product for each table and bit, and all of them are independent, which is what a vector
-unit wants. Buckets, with their running products, are not.
+Every exponent is cut into bits, two's complement. A table holds the products of all subsets of a few bases; a product
+of powers is then one product for each table and bit. All of them are independent, which a vector unit needs. Buckets,
+with their running products, are not.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MOST_GROUP = 12
 
 
 def column_powers(kernel: Kernel, unit: VectorUnit, bases: Residues, exponents: IntegerMatrix, bits: int) -> Residues:
-    """For each column j the product over i of bases_i^exponents_ij; exponents of `bits` bits and a sign."""
+    """Return, for each column j, the product over i of bases_i^exponents_ij; exponents of `bits` bits and a sign."""
     columns, positions = exponents.shape[1], bits + 1
     with _count_products(kernel, unit):
         rows = unit.rows(kernel.integers(bases))
@@ -38,7 +38,7 @@ def column_powers(kernel: Kernel, unit: VectorUnit, bases: Residues, exponents: 
 
 
 def row_powers(kernel: Kernel, unit: VectorUnit, bases: Residues, exponents: IntegerMatrix, bits: int) -> Residues:
-    """For each row i the product over j of bases_j^exponents_ij: the tables serve every row; no row needs a square."""
+    """Return, for each row i, the product over j of bases_j^exponents_ij; the tables serve every row."""
     outputs, positions = exponents.shape[0], bits + 1
     with _count_products(kernel, unit):
         shifted = [unit.rows(kernel.integers(bases))]
@@ -52,17 +52,17 @@ def row_powers(kernel: Kernel, unit: VectorUnit, bases: Residues, exponents: Int
 
 
 def plan_group(bases: int, outputs: int) -> int:
-    """How many bases one table joins."""
+    """Return the number of bases that one table joins."""
     return min(range(1, MOST_GROUP + 1), key=lambda group: products_of(bases, outputs, group))
 
 
 def products_of(bases: int, outputs: int, group: int) -> int:
-    """To make the tables and to look every output up in all of them."""
+    """Count the products to make the tables and to look every output up in all of them."""
     return -(-bases // group) * ((1 << group) + outputs)
 
 
 def column_products(rows: int, columns: int, bits: int) -> int:
-    """What `column_powers` multiplies, about."""
+    """Estimate the number of products of `column_powers`."""
     outputs = columns * (bits + 1)
     return products_of(rows, outputs, plan_group(rows, outputs)) + 2 * outputs
 
@@ -75,7 +75,7 @@ def _count_products(kernel: Kernel, unit: VectorUnit) -> Iterator[None]:
 
 
 def _subset_tables(unit: VectorUnit, rows: Rows, group: int) -> Rows:
-    """Entry e of a table is the product of those of its bases whose bit is set in e, lowest bit first."""
+    """Make tables: entry e is the product of the bases whose bit is set in e, lowest bit first."""
     count = -(-len(rows) // group)
     one = unit.rows([1])
     padded = np.concatenate([rows, one.repeat(count * group - len(rows), axis=0)]).reshape(count, group, -1)
@@ -94,7 +94,7 @@ def _bits_of(values: IntegerMatrix, positions: int) -> npt.NDArray[np.uint8]:
 
 
 def _look_up(unit: VectorUnit, tables: Rows, digits: npt.NDArray[np.uint8], group: int) -> Rows:
-    """For each row of 0/1 digits the product of the bases whose digit is 1; entry 0 of a table is 1."""
+    """Return, for each row of 0/1 digits, the product of the bases whose digit is 1; entry 0 of a table is 1."""
     outputs, positions = digits.shape
     count = -(-positions // group)
     padded = np.zeros((outputs, count * group), dtype=np.uint8)
@@ -104,7 +104,7 @@ def _look_up(unit: VectorUnit, tables: Rows, digits: npt.NDArray[np.uint8], grou
 
 
 def _join_bits(kernel: Kernel, unit: VectorUnit, per_bit: Rows, columns: int) -> Rows:
-    """prod_b per_bit_b^(2^b), where the highest bit of two's complement weighs -2^bits."""
+    """Return prod_b per_bit_b^(2^b), where the highest bit of two's complement weighs -2^bits."""
     lower, highest = per_bit[:-columns], per_bit[-columns:]
     total = _inverses(kernel, unit, highest)
     positions = np.arange(len(per_bit)).reshape(-1, columns).T[:, ::-1]  # of each column, highest bit first

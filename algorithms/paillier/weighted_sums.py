@@ -1,4 +1,4 @@
-"""Exact sums of products of short integers and long ones: what is left of a product of powers outside the group."""
+"""Exact sums of products of short integers and long ones: the part of a product of powers outside the group."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BLOCKS = 4  # at a time, so that their limbs stay in the processor's cache
 
 
 def weighted_sums(weights: npt.NDArray[np.int64], integers: Sequence[int]) -> list[int]:
-    """For each column j the sum over i of weights_ij integers_i.
+    """Return, for each column j, the sum over i of weights_ij integers_i.
 
     The integers are cut into limbs, and blocks of rows are multiplied as float64 matrices.
 
@@ -49,6 +49,6 @@ def _blocks(rows: npt.NDArray[np.integer]) -> npt.NDArray[np.float64]:
 
 
 def _join(limbs: npt.NDArray[np.int64]) -> int:
-    """sum_k limbs_k 2^(16 k): they have 64 bits, so that every fourth one lies beside the last without overlap."""
+    """Return sum_k limbs_k 2^(16 k); limbs have 64 bits, so every fourth one follows the last without overlap."""
     step = 64 // LIMB_BITS
     return sum(int.from_bytes(limbs[k::step].astype("<i8").tobytes(), "little") << (LIMB_BITS * k) for k in range(step))

@@ -7,11 +7,11 @@ There are two questions, and each has its own rule.
    run, the rows of one person in one label release, and the releases of a plan. The smaller of several valid bounds
    holds: the sum of epsilons with the analytic Gaussian, and the privacy losses of all releases (privacy_losses.py).
 2. *What has a budget spent?* `spent_epsilon` and `fits` answer. A party that draws on a budget has read the earlier
-   answers, and they may choose how much noise it asks for next. Here the smaller bound is wrong: an asker makes small
+   answers, and they may choose how much noise it asks for next. Here the smaller bound is wrong: a party makes small
    releases until the answers look good, and then spends the rest of the other bound at once. This passes delta several
-   times (tests/privacy/test_chosen_by_answers.py). Only a sum below a limit fixed beforehand holds for every asker: a
-   privacy filter (Rogers, Roth, Ullman and Vadhan 2016; for Gaussians Smith and Thakurta 2022). The ledger of every
-   party and the PrivacyBudget of a notebook are budgets.
+   times (tests/privacy/test_chosen_by_answers.py). Only a sum below a limit fixed beforehand holds for every sequence
+   of requests: a privacy filter (Rogers, Roth, Ullman and Vadhan 2016; for Gaussians Smith and Thakurta 2022). The
+   ledger of every party and the PrivacyBudget of a notebook are budgets.
 
 The sums of a budget are:
 
@@ -22,14 +22,14 @@ The sums of a budget are:
 - *Only epsilon-DP releases*: the sum of epsilons. Within the budget no loss is larger than epsilon, so these answers
   add nothing to delta.
 - *epsilon-DP releases and others*: the sum of epsilons, rounded up to one of 256 numbers, plus the epsilon of the
-  others at 2^-35 delta. An asker may choose by answers how much to spend on each kind, but has only 256 choices, and
+  others at 2^-35 delta. A party may choose by answers how much to spend on each kind, but has only 256 choices, and
   each choice has its own part of delta. (Without the split, delta is passed 5 to 30 times.)
 
 All parts of delta together are at most 2^-26 of it, about as much as BUDGET_SLACK admits.
 
-Releases for different neighbours compose for those that all of them bound, if there are any: label DP and whole rows
-that are replaced compose to what one changed label can reveal. A budget that holds this composition also holds for the
-releases that protect more, because they are a part of it.
+Releases for different neighbours compose for the kind of neighbours that all of them bound, if there is one: label DP
+and whole rows that are replaced compose to the protection of one changed label. A budget that holds this composition
+also holds for the releases that protect more, because they are a part of it.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ from blindfit.algorithms.privacy.gaussian import check_delta, gaussian_epsilon
 from blindfit.algorithms.privacy.privacy_losses import Pair
 
 BUDGET_SLACK = 1e-9
-"""Relative: a budget of exactly 1 admits one release calibrated to exactly 1, whatever the last bits say."""
+"""Relative: a budget of exactly 1 admits one release calibrated to exactly 1, despite rounding in the last bits."""
 
-_MOST_REFINED = 1e4  # no budget is that large
+_MOST_REFINED = 1e4  # no budget is so large
 _LAST_BITS = 1e-12
 _SUMS, _LEAST_SUM, _SUMS_TO_DOUBLE = 256, -160, 8  # 2^-20 to 2^12
 _SHARE_OF_A_SUM, _SHARE_OF_A_RUN = 2.0**-35, 2.0**-36  # of delta; the second for each of 512 sampled runs
@@ -70,12 +70,12 @@ def composed_epsilon(events: Iterable[ReleaseEvent], delta: float) -> float:
     bound = known + (gaussian_epsilon(unsampled, delta) if math.isfinite(unsampled) else 0.0)
     is_sum = all(event.mechanism == "gaussian" for event in events) or [e.mechanism for e in events] == ["pure"]
     if is_sum or (bound > _MOST_REFINED and not any(event.sampling for event in events)):
-        return bound  # without samples it is near the truth
+        return bound  # without samples, this bound is near the truth
     return min(bound, _loss_epsilon(tuple(sorted(Counter(events).items(), key=_text)), delta))
 
 
 def spent_epsilon(events: Iterable[ReleaseEvent], delta: float) -> float:
-    """Return the epsilon at this delta that a budget has spent, whatever earlier answers chose.
+    """Return the epsilon at this delta that a budget has spent, even if earlier answers chose the later releases.
 
     Raises:
         UnsupportedEvent: there are no neighbours that all events bound.
@@ -101,7 +101,7 @@ def fits(events: Iterable[ReleaseEvent], new_event: ReleaseEvent, budget_epsilon
 
 
 def composed_multiplier(noise_multipliers: Sequence[float]) -> float:
-    """The noise multiplier of the one Gaussian release that equals all of these; infinite for none."""
+    """Return the noise multiplier of the one Gaussian release that equals all of these; infinite without releases."""
     if len(noise_multipliers) == 1:
         return noise_multipliers[0]
     # hypot neither overflows nor underflows on the way.
@@ -110,7 +110,7 @@ def composed_multiplier(noise_multipliers: Sequence[float]) -> float:
 
 
 def common_neighbours(events: Iterable[ReleaseEvent]) -> str:
-    """What the composition of all events protects; empty for none.
+    """Return the neighbours that the composition of all events protects; empty without events.
 
     Raises:
         UnsupportedEvent: there are no neighbours that all events bound.

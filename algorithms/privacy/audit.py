@@ -1,16 +1,16 @@
-"""A lower bound on epsilon from samples: what somebody who looks at releases can prove against a claim.
+"""A lower bound on epsilon from samples of releases: evidence against a claim of privacy.
 
 Two neighbouring inputs a and b, n releases of each. Under (epsilon, delta)-DP every event E has
 
     P(a in E) <= e^epsilon P(b in E) + delta,
 
-so whoever bounds the left probability from below by p and the right one from above by q has shown that epsilon is at
-least ln((p - delta) / q). The event is looked for on the first half of the samples and counted on the second, which
-took no part in the choice; p and q are the exact bounds of Clopper and Pearson 1934 for those counts.
+so a lower bound p of the left probability and an upper bound q of the right one show that epsilon is at least
+ln((p - delta) / q). The first half of the samples chooses the event, and the second half, which took no part in the
+choice, counts it; p and q are the exact bounds of Clopper and Pearson 1934 for those counts.
 
-Looking for the event: a statistic's values are cut into cells by its quantiles, a quarter of the samples ranks the
-cells by how much likelier they are under one neighbour (Neyman and Pearson's best events), and the next quarter says
-how many of the first cells to take, which neighbour is the likelier, and for which statistic.
+The choice of the event: a statistic's values are cut into cells by its quantiles. A quarter of the samples ranks the
+cells by how much likelier they are under one neighbour (Neyman and Pearson's best events). The next quarter decides how
+many of the first cells to take, which neighbour is the likelier, and which statistic to use.
 
 Sources: Ding et al. 2018 (Detecting violations of differential privacy), Jagielski et al. 2020 (Auditing
 differentially private machine learning).
@@ -31,10 +31,10 @@ Floats = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
 
 Samples = Mapping[str, Floats]
-"""Independent releases: for each statistic's name its value in every one of them."""
+"""Independent releases: name of a statistic -> its value in each release."""
 
 CELLS = (8, 32, 128)
-"""How finely values are cut: few cells make strong counts, many find narrow events."""
+"""Numbers of cells to try: few cells make strong counts, many find narrow events."""
 
 LEAST_SAMPLES = 64
 _SHOWN_INTERVALS = 2
@@ -65,13 +65,13 @@ def _interval(low: float, high: float) -> str:
 
 @dataclass(frozen=True)
 class EpsilonBound:
-    """What was shown of one pair.
+    """Result for one pair of neighbours.
 
     Args:
-        epsilon: at least this, at the confidence that was asked for; 0 where nothing was shown.
-        event: by which.
-        swapped: the event is the second neighbour's, not the first's.
-        hits, neighbour_hits: in n releases of the neighbour whose event it is, and in n of the other.
+        epsilon: lower bound at the requested confidence; 0 if nothing was shown.
+        event: the event that shows it.
+        swapped: True if the event is the second neighbour's, not the first's.
+        hits, neighbour_hits: times that the event occurred in n releases of its neighbour, and in n of the other.
     """
 
     epsilon: float
@@ -83,14 +83,14 @@ class EpsilonBound:
 
 
 def bound_epsilon(first: Samples, second: Samples, *, delta: float, false_alarm: float) -> EpsilonBound:
-    """A number that the true epsilon at delta is below with probability `false_alarm` at most.
+    """Return a lower bound of epsilon at delta; it exceeds the true epsilon with probability `false_alarm` at most.
 
     Args:
-        first, second: as many releases of each neighbour, with the same statistics.
+        first, second: releases of the two neighbours, equally many, with the same statistics.
 
     Raises:
-        ConfigError: false_alarm or delta is no probability.
-        DataError: too few samples, or others than of each other's kind.
+        ConfigError: false_alarm or delta is not a probability.
+        DataError: too few samples, or the two sides differ in number or statistics.
     """
     _check(first, second, delta, false_alarm)
     n = len(next(iter(first.values())))
@@ -114,7 +114,7 @@ def event_epsilon(
     delta: float,
     false_alarm: float,
 ) -> Floats:
-    """ln((p - delta) / q) of events that were hit so often in n releases of each neighbour; -inf where p <= delta.
+    """Return ln((p - delta) / q) of events with these hits in n releases of each neighbour; -inf where p <= delta.
 
     Each of the two Clopper-Pearson bounds fails with probability false_alarm / 2 at most.
     """
@@ -130,7 +130,7 @@ def event_epsilon(
 
 
 def greatest_bound(n: int, *, delta: float, false_alarm: float) -> float:
-    """What n counted releases of each neighbour show when the event is always one's and never the other's."""
+    """Return the bound if the event occurs in all n releases of one neighbour and never in those of the other."""
     return float(event_epsilon(np.array(n), np.array(0), n, delta, false_alarm))
 
 
@@ -141,7 +141,7 @@ def _check(first: Samples, second: Samples, delta: float, false_alarm: float) ->
         raise ConfigError(f"delta must lie in [0, 1), not {delta!r}")
     sizes = {len(values) for side in (first, second) for values in side.values()}
     if not first or first.keys() != second.keys() or len(sizes) != 1:
-        raise DataError("the neighbours' samples must be as many, of the same statistics")
+        raise DataError("the two neighbours must have equally many samples, of the same statistics")
     if (n := sizes.pop()) < LEAST_SAMPLES:
         raise DataError(f"{n} samples are too few to look for an event", hint=f"take {LEAST_SAMPLES} or more")
     if not all(np.isfinite(values).all() for side in (first, second) for values in side.values()):
@@ -154,7 +154,7 @@ def _check(first: Samples, second: Samples, delta: float, false_alarm: float) ->
 def _best_event(
     name: str, swapped: bool, values: Floats, other: Floats, delta: float, false_alarm: float
 ) -> tuple[float, Event, bool]:
-    """What the first half of the samples has best: what it seems to show, the event, and whose it is."""
+    """Find the best event in the first half of the samples; return its apparent bound, the event, and `swapped`."""
     quarter = len(values) // 4
     ranking, choosing = slice(0, quarter), slice(quarter, 2 * quarter)
     found = []
@@ -169,7 +169,7 @@ def _best_event(
 
 
 def _cuts(pooled: Floats) -> list[Floats]:
-    """Inner edges of cells; a value that comes often gets a cell of its own."""
+    """Return inner edges of cells; a frequent value gets a cell of its own."""
     distinct = np.unique(pooled)
     if len(distinct) <= max(CELLS):
         return [distinct[1:]]
@@ -178,7 +178,7 @@ def _cuts(pooled: Floats) -> list[Floats]:
 
 
 def _counts(values: Floats, edges: Floats) -> Counts:
-    """How many values lie in each of the cells [-inf, e0), [e0, e1), .., [ek, inf)."""
+    """Count the values in each of the cells [-inf, e0), [e0, e1), .., [ek, inf)."""
     return np.bincount(np.searchsorted(edges, values, side="right"), minlength=len(edges) + 1).astype(np.int64)
 
 

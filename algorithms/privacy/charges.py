@@ -1,13 +1,13 @@
-"""Many charges in a bounded space: what a receipt says of all that its population was charged.
+"""Many charges in a bounded space: a receipt's summary of all charges of its population.
 
-The first MOST_DIFFERENT different events are counted one by one. Whatever differs from these is added up, by law:
+The first MOST_DIFFERENT different events are counted one by one. All other events are added up, by law:
 
     gaussian       sum of 1/s^2        composes exactly: k releases of multipliers s_i are one of (sum 1/s_i^2)^(-1/2)
     epsilon-DP     sum of epsilons     an upper bound, that of basic composition
     sampled        as if of all rows   an upper bound
 
-Sums are integers, in units of 1/UNITS_OF_ONE, each term rounded up: so they are the same in whatever order the terms
-came, the sum of a part can be taken away exactly, and nothing is ever counted for less than it is.
+Sums are integers, in units of 1/UNITS_OF_ONE, and each term is rounded up. So the order of the terms does not change a
+sum, the sum of a part can be subtracted exactly, and nothing is ever counted for less than it is.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MOST_DIFFERENT = 256
 UNITS_OF_ONE = 2**100  # 1/s^2 of the largest multiplier, 1e-24, is a million units
 
 MOST_POSITION = 2**62  # entries of a ledger: a database counts no further
-MOST_UNITS = 1000 * int(1 / LEAST_MULTIPLIER**2) * UNITS_OF_ONE  # a thousand releases without any noise to speak of
+MOST_UNITS = 1000 * int(1 / LEAST_MULTIPLIER**2) * UNITS_OF_ONE  # a thousand releases with nearly no noise
 
 Law = Literal["gaussian", "pure"]
 Rounded = Callable[[Fraction], int]
@@ -36,7 +36,7 @@ Sums = Counter[tuple[Law, str]]
 
 @dataclass(frozen=True, slots=True)
 class CountedCharge:
-    """Of one ledger entry. `is_sum`: it stands for many, and is one of no event that was asked for."""
+    """The charge of one ledger entry. With `is_sum`, it stands for many charges, and for no requested event."""
 
     event: str
     is_sum: bool = False
@@ -46,8 +46,8 @@ class CountedCharge:
 class Charges:
     """
     Args:
-        counted: (canonical event, how often), sorted.
-        sums: (law, neighbours, units) of all the others, sorted.
+        counted: (canonical event, number of charges), sorted.
+        sums: (law, neighbours, units) of all other events, sorted.
 
     Raises:
         DataError: no ledger has such charges: an event is there twice, or a number is out of its range.
@@ -69,14 +69,14 @@ class Charges:
 
     @classmethod
     def of(cls, charges: Iterable[CountedCharge]) -> Charges:
-        """In the order in which they were charged: then those of a ledger's beginning are a part of those of all."""
+        """Count charges in ledger order, so that a beginning of a ledger has a part of the charges of the whole."""
         counter = ChargeCounter()
         for charge in charges:
             counter.add(charge)
         return counter.charges()
 
     def covers(self, other: Charges) -> bool:
-        """Whether whoever charges these charges the others too."""
+        """Return True if these charges include the others."""
         needed = other._sums()
         for event, count in (Counter(dict(other.counted)) - Counter(dict(self.counted))).items():
             _add(needed, event, count)
@@ -85,11 +85,11 @@ class Charges:
     def without(
         self, beginning: Iterable[CountedCharge], recovered: Iterable[CountedCharge]
     ) -> Iterator[tuple[CountedCharge, int]]:
-        """What is left to charge, and how often.
+        """Yield the charges that are left, each with its number.
 
         Args:
-            beginning: some of the first of these.
-            recovered: charged again already, for these or for a beginning of these, or for more than these.
+            beginning: some of the first of these charges.
+            recovered: charges already made again, for these charges, for a beginning of them, or for more than them.
         """
         counted, sums = Counter(dict(self.counted)), self._sums()
         known, done = set(counted), Counter[str]()
@@ -101,9 +101,9 @@ class Charges:
                 _add(less, charge.event)
         for charge in recovered:
             if charge.is_sum:
-                _add(less, charge.event, rounded=math.floor)  # else the rest could be less than what is left
+                _add(less, charge.event, rounded=math.floor)  # otherwise the rest could be too small
             else:
-                done[charge.event] += 1  # of an event that is not counted here: of what came after
+                done[charge.event] += 1  # an event that is not counted here came later
         yield from ((CountedCharge(event), count) for event, count in sorted((counted - done).items()))
         for (law, neighbours), units in sorted((sums - less).items()):
             yield from ((CountedCharge(e.canonical(), is_sum=True), 1) for e in events_of(law, neighbours, units))
@@ -113,7 +113,7 @@ class Charges:
 
 
 class ChargeCounter:
-    """Charges, as they come."""
+    """A counter of charges, in the order in which they come."""
 
     def __init__(self) -> None:
         self._counted: Counter[str] = Counter()
@@ -131,7 +131,7 @@ class ChargeCounter:
 
 
 def events_of(law: Law, neighbours: str, units: int) -> Iterator[ReleaseEvent]:
-    """Releases, mostly one, of no fewer units, none of them by rounding: of the greatest noise that has as many."""
+    """Yield releases (mostly one) of the greatest noise that cost at least so many units without rounding up."""
     most = _units(law, LEAST_MULTIPLIER, rounded=math.floor)
     while units > most:
         yield ReleaseEvent(law, LEAST_MULTIPLIER, neighbours)
@@ -145,7 +145,7 @@ def events_of(law: Law, neighbours: str, units: int) -> Iterator[ReleaseEvent]:
 
 
 def _is_sorted(names: Sequence[Any]) -> bool:
-    """Return whether the names are in order, each of them once."""
+    """Return whether the names are in order, each once."""
     return list(names) == sorted(set(names))
 
 

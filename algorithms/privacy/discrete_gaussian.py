@@ -1,10 +1,10 @@
 """Exact sampling from the discrete Gaussian: P(k) proportional to exp(-k^2 / (2 sigma^2)) on the integers.
 
-Source: Canonne, Kamath, Steinke 2020 (arXiv 2004.00010), Algorithms 1 to 3. Only integers are compared, so
-the law is exact, and no floating-point bit of the noise can betray what it was added to (Mironov 2012).
+Source: Canonne, Kamath, Steinke 2020 (arXiv 2004.00010), Algorithms 1 to 3. It compares only integers, so the law is
+exact, and no floating-point bit of the noise can betray the number that it was added to (Mironov 2012).
 
-The running time depends on the values drawn. Over a network that drowns in the jitter; whoever shares a core
-with an adversary should not sample there.
+The running time depends on the values drawn. Over a network, jitter drowns that. Do not sample on a core that you share
+with an adversary.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from blindfit.algorithms.randomness import UniformInt
 
 
 def sample(sigma_squared: Fraction, uniform: UniformInt) -> int:
-    """One draw (Algorithm 3)."""
+    """Return one draw (Algorithm 3)."""
     if sigma_squared <= 0:
         raise RangeError(f"the variance of the noise must be above 0, not {sigma_squared}")
     p, q = sigma_squared.numerator, sigma_squared.denominator
@@ -31,12 +31,12 @@ def sample(sigma_squared: Fraction, uniform: UniformInt) -> int:
 
 
 def sample_vector(n: int, sigma_squared: Fraction, uniform: UniformInt) -> list[int]:
-    """n independent draws."""
+    """Return n independent draws."""
     return [sample(sigma_squared, uniform) for _ in range(n)]
 
 
 def discrete_laplace(t: int, uniform: UniformInt) -> int:
-    """One draw (Algorithm 2) with P(k) proportional to exp(-|k| / t)."""
+    """Return one draw (Algorithm 2) with P(k) proportional to exp(-|k| / t)."""
     while True:
         u = uniform(t)
         if not _bernoulli_exp_of_fraction(u, t, uniform):
@@ -51,7 +51,7 @@ def discrete_laplace(t: int, uniform: UniformInt) -> int:
 
 
 def _bernoulli_exp(numerator: int, denominator: int, uniform: UniformInt) -> bool:
-    """True with probability exp(-numerator / denominator), any fraction >= 0 (Algorithm 1, second half)."""
+    """Return True with probability exp(-numerator / denominator), any fraction >= 0 (Algorithm 1, second half)."""
     while numerator > denominator:
         if not _bernoulli_exp_of_fraction(1, 1, uniform):
             return False
@@ -60,7 +60,7 @@ def _bernoulli_exp(numerator: int, denominator: int, uniform: UniformInt) -> boo
 
 
 def _bernoulli_exp_of_fraction(numerator: int, denominator: int, uniform: UniformInt) -> bool:
-    """True with probability exp(-numerator / denominator), a fraction in [0, 1] (Algorithm 1, first half)."""
+    """Return True with probability exp(-numerator / denominator), a fraction in [0, 1] (Algorithm 1, first half)."""
     k = 1
     while uniform(denominator * k) < numerator:
         k += 1

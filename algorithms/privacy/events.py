@@ -1,4 +1,4 @@
-"""A release as a value: what the ledger stores and the accountant composes."""
+"""A release as a value, which the ledger stores and the accountant composes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from blindfit.algorithms.errors import DataError, UnsupportedEvent
 Mechanism = Literal["gaussian", "laplace", "pure", "sampled-gaussian"]
 
 LEAST_MULTIPLIER, MOST_MULTIPLIER = 1e-6, 1e12
-"""Past these a release has no privacy or no content, and the accountant's arithmetic no meaning."""
+"""Outside this range a release has no privacy or no content, and the accountant's arithmetic has no meaning."""
 
 MOST_SAMPLED_RELEASES = 100_000
 """Releases of one run over samples. The time to compose a run grows with their number."""
@@ -19,11 +19,11 @@ MOST_SAMPLED_RELEASES = 100_000
 
 @dataclass(frozen=True)
 class Sampling:
-    """Gaussian releases, each of a sum over a fresh Poisson sample of the rows.
+    """Several Gaussian releases; each is a sum over a fresh Poisson sample of the rows.
 
     Args:
         batch_fraction: the probability of each row.
-        sensitivity: of the sum, over one row's largest norm: 2 where a neighbour replaces a row, else 1.
+        sensitivity: sensitivity of the sum over one row's largest norm: 2 if a neighbour replaces a row, otherwise 1.
     """
 
     batch_fraction: float
@@ -47,17 +47,17 @@ class Sampling:
 
 @dataclass(frozen=True)
 class ReleaseEvent:
-    """One release: of a vector with independent noise on each coordinate, or by any mechanism that is epsilon-DP.
+    """One release: a vector with independent noise on each coordinate, or a result of any epsilon-DP mechanism.
 
     Args:
         mechanism: the law of the noise.
-        noise_multiplier: the noise's scale over the sensitivity: for `gaussian` the standard deviation over
-            the L2 sensitivity, for `laplace` the scale b over the L1 sensitivity, and for `pure`, of whose law
-            no more is known, that of the Laplace release with the same epsilon: 1/epsilon.
-            For `sampled-gaussian`, many releases in one, that of each of them.
-        neighbours: what may differ between two neighbouring data sets, such as "one label changes, N public".
-            Releases under other words compose where the accountant knows what they imply.
-        sampling: of `sampled-gaussian`, and of no other.
+        noise_multiplier: the noise's scale over the sensitivity. For `gaussian`: the standard deviation over the L2
+            sensitivity. For `laplace`: the scale b over the L1 sensitivity. For `pure`, whose law is not known further:
+            that of the Laplace release with the same epsilon, 1/epsilon. For `sampled-gaussian`, many releases in one:
+            that of each release.
+        neighbours: the difference between two neighbouring data sets, such as "one label changes, N public". Releases
+            with other words compose if the accountant knows what they imply.
+        sampling: the samples of `sampled-gaussian`; None for other mechanisms.
 
     Raises:
         UnsupportedEvent: the accountant has no bound for such a release.
@@ -79,13 +79,13 @@ class ReleaseEvent:
                 hint=f"use a {'larger privacy.epsilon or privacy.delta' if too_much else 'smaller privacy.epsilon'}",
             )
         if not self.neighbours:
-            raise UnsupportedEvent("a release must say which data sets are neighbours")
+            raise UnsupportedEvent("a release must declare which data sets are neighbours")
         if (self.sampling is not None) != (self.mechanism == "sampled-gaussian"):
-            raise UnsupportedEvent("a release is sampled, and says how, or neither")
+            raise UnsupportedEvent("a sampled-gaussian release must declare its sampling, and other releases must not")
 
     @classmethod
     def pure(cls, epsilon: float, neighbours: str) -> ReleaseEvent:
-        """A release that is epsilon-DP; its `epsilon` is this one or, by a rounding, the next above."""
+        """Return an epsilon-DP release; its `epsilon` is this number or, by rounding, the next above it."""
         if not 1 / MOST_MULTIPLIER <= epsilon <= 1 / LEAST_MULTIPLIER:
             raise UnsupportedEvent(f"a release of epsilon {epsilon!r} cannot be composed")
         multiplier = 1 / epsilon
@@ -95,27 +95,27 @@ class ReleaseEvent:
 
     @property
     def epsilon(self) -> float:
-        """Of a `laplace` or `pure` release, which has one at delta 0."""
+        """Epsilon at delta 0 of a `laplace` or `pure` release; infinite for others."""
         return 1 / self.noise_multiplier if self.mechanism in ("laplace", "pure") else math.inf
 
     @property
     def unsampled_multiplier(self) -> float:
-        """Of a Gaussian: that of the one release of all rows that tells at least as much."""
+        """For a Gaussian: the multiplier of the one release of all rows that reveals at least as much."""
         return self.noise_multiplier / math.sqrt(self.sampling.n_releases if self.sampling else 1)
 
     def canonical(self) -> str:
-        """The one text of this event; equal events, and only those, have equal texts."""
-        # The neighbours stand last because they alone may contain a slash.
+        """Return the text of this event; only equal events have equal texts."""
+        # The neighbours stand last because only they may contain a slash.
         sampling = f"{self.sampling.canonical()}/" if self.sampling else ""
         return f"{self.mechanism}/{float(self.noise_multiplier).hex()}/{sampling}{self.neighbours}"
 
     @classmethod
     def from_canonical(cls, text: str) -> ReleaseEvent:
-        """The event of a canonical text.
+        """Return the event of a canonical text.
 
         Raises:
-            DataError: the text is not what `canonical` writes.
-            UnsupportedEvent: it names a release that cannot be composed.
+            DataError: the text is not an output of `canonical`.
+            UnsupportedEvent: the text names a release that cannot be composed.
         """
         try:
             mechanism, noise_multiplier, neighbours = text.split("/", 2)
@@ -144,6 +144,7 @@ WHOLE_ROWS = {
     "add-or-remove": "one row, features and label, is added or removed; the number by which sums are divided is public",
 }
 IMPLIED = {WHOLE_ROWS["replace-one"]: UNITS["row"][1]}
-"""Neighbours -> other ones that are neighbours of this kind too: a row whose label alone changes is a row that is
-replaced, so what bounds the one bounds the other. Not the other way round: label DP says nothing of features. A row
-that is added or removed is neither: a replaced row is one removed and one added, and costs about twice as much."""
+"""Neighbours -> other neighbours that are of this kind too. A row of which only the label changes is a row that is
+replaced, so a bound for replaced rows also holds for changed labels. The reverse is not true: label DP does not protect
+features. A row that is added or removed is neither: a replaced row is one removed and one added, and costs about twice
+as much."""

@@ -1,4 +1,4 @@
-"""The Gaussian mechanism: the noise that (epsilon, delta) needs, what a noise promises, the release itself.
+"""The Gaussian mechanism: the noise that (epsilon, delta) needs, the promise of a noise, the release itself.
 
 A noise multiplier s is the noise's standard deviation over the L2 sensitivity. With x = epsilon s - 1/(2s)
 and y = epsilon s + 1/(2s) the mechanism is (epsilon, delta)-DP exactly when (Balle and Wang 2018, Theorem 8)
@@ -8,8 +8,8 @@ and y = epsilon s + 1/(2s) the mechanism is (epsilon, delta)-DP exactly when (Ba
 phi being the normal density, e^epsilon phi(y) = phi(x); so with Mills' ratio M(t) = Phi(-t) / phi(t) the left
 side is phi(x) (M(x) - M(y)), in which nothing overflows and little cancels.
 
-Departures: the theorem is about the continuous Gaussian and the release draws the discrete one. At a standard
-deviation of 2^16 grid steps or more nobody can tell them apart; less is refused.
+Departures: the theorem is about the continuous Gaussian, and the release draws the discrete one. At a standard
+deviation of 2^16 grid steps or more the two are indistinguishable; a smaller one is refused.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ Floats = NDArray[np.float64]
 
 
 def gaussian_delta(noise_multiplier: float, epsilon: float) -> float:
-    """The delta at this epsilon, rounded up; decreasing in both arguments."""
+    """Return the delta at this epsilon, rounded up; decreasing in both arguments."""
     return math.exp(log_gaussian_delta(noise_multiplier, epsilon))
 
 
@@ -94,7 +94,7 @@ def _mills_fall(x: Floats, gap: float) -> Floats:
 
 
 def gaussian_epsilon(noise_multiplier: float, delta: float) -> float:
-    """The least epsilon >= 0 at this delta, rounded up: it never reports less than was spent."""
+    """Return the least epsilon >= 0 at this delta, rounded up: it never reports less than was spent."""
     check_delta(delta)
     log_delta = math.log(delta)
     if log_gaussian_delta(noise_multiplier, 0.0) <= log_delta:
@@ -111,7 +111,7 @@ def _tail(delta: float) -> float:
 
 
 def _least(holds: Callable[[float], bool], fails_at: float, holds_at: float) -> float:
-    """The least float at which a condition holds that fails below some point and holds above it."""
+    """Return the least float at which a condition holds that fails below some point and holds above it."""
     while fails_at < (middle := fails_at + (holds_at - fails_at) / 2) < holds_at:
         if holds(middle):
             holds_at = middle
@@ -123,9 +123,9 @@ def _least(holds: Callable[[float], bool], fails_at: float, holds_at: float) -> 
 # --- how much noise a promise needs -------------------------------------------------------------
 
 
-@lru_cache(maxsize=128)  # a job asks several times, and each time is fifty steps of a bisection
+@lru_cache(maxsize=128)  # a job calls it several times, and each call takes fifty steps of a bisection
 def analytic_noise_multiplier(epsilon: float, delta: float) -> float:
-    """The least noise multiplier that is (epsilon, delta)-DP, rounded up (Balle and Wang 2018)."""
+    """Return the least noise multiplier that is (epsilon, delta)-DP, rounded up (Balle and Wang 2018)."""
     check_epsilon(epsilon)
     check_delta(delta)
     log_delta = math.log(delta)
@@ -145,12 +145,12 @@ def _enough_noise(epsilon: float, delta: float) -> float:
 
 
 def classic_noise_multiplier(epsilon: float, delta: float) -> float:
-    """sqrt(2 ln(1.25 / delta)) / epsilon (Dwork and Roth 2014, Theorem A.1), proved for epsilon < 1 only."""
+    """Return sqrt(2 ln(1.25 / delta)) / epsilon (Dwork and Roth 2014, Theorem A.1), proved only for epsilon < 1."""
     check_epsilon(epsilon)
     check_delta(delta)
     if epsilon >= 1:
         raise ConfigError(
-            f'privacy.mechanism = "classic" is proved for epsilon below 1 only, and it is {epsilon:g} here',
+            f'privacy.mechanism = "classic" is proved only for epsilon below 1, and epsilon is {epsilon:g} here',
             hint='set privacy.mechanism = "analytic", which needs less noise at every epsilon',
         )
     return math.sqrt(2 * math.log(1.25 / delta)) / epsilon
@@ -163,7 +163,7 @@ NOISE_MULTIPLIERS: dict[str, Callable[[float, float], float]] = {
 
 
 def noise_multiplier(mechanism: str, epsilon: float, delta: float) -> float:
-    """The noise multiplier of (epsilon, delta) by a mechanism's name."""
+    """Return the noise multiplier of (epsilon, delta) by a mechanism's name."""
     if mechanism not in NOISE_MULTIPLIERS:
         raise ConfigError(f"privacy.mechanism must be one of {', '.join(NOISE_MULTIPLIERS)}, not {mechanism!r}")
     return NOISE_MULTIPLIERS[mechanism](epsilon, delta)
@@ -188,12 +188,12 @@ def check_delta(delta: float) -> None:
 
 @dataclass(frozen=True)
 class GaussianMechanism:
-    """Adds discrete Gaussian noise to integer sums on a fixed public grid.
+    """A mechanism that adds discrete Gaussian noise to integer sums on a fixed public grid.
 
     Args:
         noise_multiplier: the noise's standard deviation over the sensitivity.
-        sensitivity_squared: the square of the L2 sensitivity, in grid steps squared: an integer, where the
-            sensitivity itself seldom is one.
+        sensitivity_squared: the square of the L2 sensitivity, in grid steps squared. The square is an integer; the
+            sensitivity itself seldom is.
 
     Raises:
         RangeError: the noise is narrower than 2^16 steps.
@@ -217,10 +217,10 @@ class GaussianMechanism:
         return math.ceil(Fraction(self.noise_multiplier) ** 2 * self.sensitivity_squared)
 
     def release(self, sums: Sequence[int], uniform: UniformInt) -> list[int]:
-        """The noisy sums, in grid steps."""
+        """Return the noisy sums, in grid steps."""
         noise = sample_vector(len(sums), Fraction(self.sigma_squared), uniform)
         return [int(exact) + drawn for exact, drawn in zip(sums, noise, strict=True)]
 
     def event(self, neighbours: str) -> ReleaseEvent:
-        """What the ledger must charge for one release."""
+        """Return the event that the ledger must charge for one release."""
         return ReleaseEvent("gaussian", self.noise_multiplier, neighbours)

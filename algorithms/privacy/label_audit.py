@@ -1,11 +1,11 @@
-"""What is released of labels, drawn again and again for neighbouring labels and data sets: the samples of an audit.
+"""Repeated releases of labels, for neighbouring labels and for neighbouring data sets: the samples of an audit.
 
 | neighbours | one release |
 |---|---|
 | two labels, the mechanism made beforehand | a noisy label |
-| two data sets, one label changed, the mechanism fitted to each anew | all that the fit made public, the noisy labels |
+| two data sets, one label changed, the mechanism fitted to each | the fit's public results, the noisy labels |
 
-The second kind is for mechanisms that estimate what they know of the labels from the labels.
+The second kind is for mechanisms that estimate their prior from the labels.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Refit = Callable[[Floats], FittedMechanism]
 """A fit to these labels with fresh randomness."""
 
 _PLACES = ((0.0, 1.0), (0.0, 0.5), (0.5, 1.0), (0.25, 0.6), (0.45, 0.55), (0.0, 0.01), (0.5, 0.51), (0.99, 1.0))
-"""Of pairs of labels, in the range from 0 to 1: ends, middle, near ones."""
+"""Pairs of labels, in the range from 0 to 1: ends, middle, near pairs."""
 
 OUTPUT = "output"
 _CHUNK = 1 << 16
@@ -42,7 +42,7 @@ def label_pairs(lo: float, hi: float) -> list[tuple[float, float]]:
 
 
 def noisy_labels(mechanism: LabelMechanism, label: float, n: int, uniform: UniformInt) -> Samples:
-    """n releases of one label."""
+    """Return n releases of one label."""
     sizes = [min(_CHUNK, n - start) for start in range(0, n, _CHUNK)]
     parts = [mechanism.randomise(np.full(size, label), uniform) for size in sizes]
     return {OUTPUT: np.concatenate(parts)}
@@ -56,7 +56,7 @@ class DatasetPair:
     """Two data sets that differ in their last label.
 
     Args:
-        words: what differs, without any label that is not public.
+        words: description of the difference, without any label that is not public.
     """
 
     words: str
@@ -65,10 +65,11 @@ class DatasetPair:
 
 
 def dataset_pairs(lo: float, hi: float, others: npt.ArrayLike | None = None) -> list[DatasetPair]:
-    """
+    """Return pairs of data sets that differ in one label.
+
     Args:
-        others: labels that both data sets of the first pairs have; None: some that lie all over the range. In the
-            other pairs one label is alone against all, or decides between two halves.
+        others: labels that both data sets of the first pairs have; None: some labels across the whole range. In the
+            other pairs, one label differs from all others, or decides between two halves.
     """
     middle = (lo + hi) / 2
     kept = lo + (hi - lo) * np.linspace(0.1, 0.9, _DEFAULT_ROWS) if others is None else np.asarray(others, np.float64)
@@ -86,15 +87,15 @@ def dataset_pairs(lo: float, hi: float, others: npt.ArrayLike | None = None) -> 
 
 
 def repeat_release(refit: Refit, labels: Floats, n: int, uniform: UniformInt) -> Iterator[dict[str, float]]:
-    """Repeat a fit and its release n times; yield the numbers by name, one by one, as a fit takes long."""
+    """Repeat a fit and its release n times; yield the numbers of each by name, as a fit takes long."""
     for _ in range(n):
         yield release_numbers(refit(labels), labels, uniform)
 
 
 def release_numbers(fitted: FittedMechanism, labels: Floats, uniform: UniformInt) -> dict[str, float]:
-    """The last label's noisy one, the mean of the others, and every number that the fit made public.
+    """Return the last label's noisy label, the mean of the others, and every number that the fit made public.
 
-    Of a list its length, ends and a weighted sum: fewer statistics are looked at with more samples each.
+    A list gives its length, ends and a weighted sum: fewer statistics get more samples each.
     """
     noisy = fitted.mechanism.randomise(labels, uniform)
     public: dict[str, Any] = {"fit": fitted.mechanism.parameters(), "rows outside": fitted.rows_outside}
@@ -120,13 +121,16 @@ def _numbers(name: str, value: Any) -> Iterator[tuple[str, float]]:
 
 
 def _position_weights(n: int) -> Floats:
-    """Not all the same, as masses always sum to 1."""
+    """Return weights that are not all equal, because masses always sum to 1."""
     return np.linspace(1.0, 2.0, n)
 
 
 def columns_of(first: Sequence[Mapping[str, float]], second: Sequence[Mapping[str, float]]) -> tuple[Samples, Samples]:
-    """Releases to statistics. But for the output, what is the same in every release says nothing and is left out; what
-    some releases do not have is told apart by the statistic that they have it."""
+    """Turn releases into statistics.
+
+    A number that is the same in every release shows nothing and is left out, except the output. For a number that some
+    releases lack, there is one more statistic: whether a release has it.
+    """
     names = sorted({name for release in (*first, *second) for name in release})
     sides: tuple[dict[str, Floats], dict[str, Floats]] = ({}, {})
     for name in names:

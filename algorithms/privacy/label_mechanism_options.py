@@ -1,4 +1,4 @@
-"""The label mechanisms by name, for whoever reads settings: label_mechanisms/ itself is not imported for that."""
+"""The label mechanisms by name, for code that reads settings and need not import label_mechanisms/."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ OPTIONS: dict[str, frozenset[str]] = {
     "rp-with-prior": _FOR_A_PRIOR | {"half_width"},
     "rp-banded": _FOR_A_PRIOR | {"half_width"},
 }
-"""What each mechanism uses beside name, grid and epsilon."""
+"""Options that each mechanism uses in addition to name, grid and epsilon."""
 
 NAMES = tuple(OPTIONS)

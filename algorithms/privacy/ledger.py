@@ -1,8 +1,8 @@
 """The budget's book: one hash-chained ledger for each server, over all its populations.
 
-An entry's hash covers every field and the hash before it, so one hash fixes all that came before. A receipt
-carries such a hash to the client: a server that was restored from a backup cannot show the entry, and what it
-had charged can be charged again from the receipts.
+An entry's hash covers every field and the hash before it, so one hash fixes all entries before it. A receipt carries
+such a hash to the party that asked. A server that was restored from a backup cannot show the entry, and its lost
+charges can be charged again from the receipts.
 
 Nothing here stores or signs anything.
 """
@@ -58,13 +58,14 @@ class LedgerEntry:
 
 @dataclass(frozen=True)
 class Charge:
-    """What is charged: a question about a snapshot, and to whom.
+    """One charge: a question about a snapshot, and the population that pays.
 
     Args:
-        snapshot: the random id of what was read.
-        request_id: of the question: the same for the same mechanism, parameters, public randomness and purpose.
-        content_sha256: of all that was asked; of a recovered charge the hash of the entry whose receipt proved it.
-        epsilon, delta: as they are told; what is composed is the event.
+        snapshot: random id of the snapshot that was read.
+        request_id: id of the question: the same for the same mechanism, parameters, public randomness and purpose.
+        content_sha256: hash of the whole question; for a recovered charge, the hash of the entry whose receipt proved
+            it.
+        epsilon, delta: numbers as they are displayed; the event is what composes.
     """
 
     population: str
@@ -82,7 +83,7 @@ class Charge:
 def append(
     previous: LedgerEntry | None, charge: Charge, *, time: str, answer_sha256: str = "", kind: Kind = "release"
 ) -> LedgerEntry:
-    """The entry that follows `previous`, which is None for the first of all."""
+    """Return the entry that follows `previous`, which is None for the first of all."""
     entry = LedgerEntry(
         position=previous.position + 1 if previous else 1,
         population=charge.population,
@@ -105,15 +106,15 @@ def append(
 
 
 def entry_hash(entry: LedgerEntry) -> str:
-    """What the entry's hash must be: sha256 over every other field."""
+    """Return the correct hash of an entry: sha256 over every other field."""
     return hashlib.sha256(_frame("blindfit ledger entry v1", *astuple(entry)[:-1])).hexdigest()
 
 
 def verify_chain(entries: Iterable[LedgerEntry]) -> None:
-    """Checks a whole ledger from its first entry on.
+    """Check a whole ledger from its first entry on.
 
     Raises:
-        DataError: names the first position that is wrong.
+        DataError: an entry is wrong; the error names the first such position.
     """
     previous_hash = NO_PREVIOUS_HASH
     for position, entry in enumerate(entries, start=1):
@@ -127,7 +128,7 @@ def verify_chain(entries: Iterable[LedgerEntry]) -> None:
 
 
 def _frame(*parts: str | float) -> bytes:
-    """The parts one after another, each behind its length: no two lists of parts share an encoding."""
+    """Return the parts one after another, each after its length, so that no two lists of parts share an encoding."""
     texts = (part.hex() if isinstance(part, float) else str(part) for part in parts)
     encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
     return b"".join(len(part).to_bytes(8, "big") + part for part in encoded)
@@ -138,7 +139,7 @@ def _frame(*parts: str | float) -> bytes:
 
 @dataclass(frozen=True)
 class Budget:
-    """What all releases about one population may spend together."""
+    """The most that all releases about one population may spend together."""
 
     epsilon: float
     delta: float
@@ -149,15 +150,15 @@ class Budget:
 
 
 def spent(entries_of_population: Iterable[LedgerEntry], delta: float) -> float:
-    """The epsilon at this delta that one population's entries have spent."""
+    """Return the epsilon at this delta that one population's entries have spent."""
     return spent_epsilon((ReleaseEvent.from_canonical(entry.event) for entry in entries_of_population), delta)
 
 
 def check_budget(events: Iterable[ReleaseEvent], new_event: ReleaseEvent, budget: Budget, population: str) -> None:
-    """Refuses a release that would carry the population past its budget.
+    """Refuse a release that would carry the population past its budget.
 
     Raises:
-        BudgetExhausted: with what is spent, what is allowed and what was asked for.
+        BudgetExhausted: the release does not fit; the error has the epsilon spent, allowed and requested.
         UnsupportedEvent: the new event cannot be composed with the others.
     """
     events = list(events)
@@ -178,15 +179,15 @@ _JSON_TYPES: dict[str, type] = {
 
 
 def to_json_line(entry: LedgerEntry) -> str:
-    """The entry as one line of JSON, without the line's end."""
+    """Return the entry as one line of JSON, without a line end."""
     return json.dumps(asdict(entry), allow_nan=False, separators=(",", ":"))
 
 
 def from_json_line(line: str, line_number: int) -> LedgerEntry:
-    """The entry of a line that `to_json_line` wrote; its hash is not checked here, `verify_chain` does that.
+    """Return the entry of a line that `to_json_line` wrote; `verify_chain`, not this function, checks its hash.
 
     Raises:
-        DataError: names the line and what is wrong with it.
+        DataError: the line is wrong; the error names the line and the fault.
     """
     where = f"line {line_number} of the ledger"
     try:
@@ -221,16 +222,16 @@ def _is_line_of(entry: LedgerEntry, line: str) -> bool:
 
 @dataclass(frozen=True)
 class Receipt:
-    """What a client keeps of an answer: proof of the ledger's state when it was given.
+    """A proof of the ledger's state when an answer was given; the party that asked keeps it.
 
     Args:
-        server: who gave the answer.
-        population: about whom it was.
-        position: the ledger's entry that charged it.
-        entry_hash: that entry's hash, which fixes every entry before it.
-        charges: of this population up to that entry; enough to charge them again when the ledger is lost.
-        landmarks: (position, hash) of earlier entries, newest first: where a ledger that no longer has
-            `entry_hash` last agreed with this one.
+        server: party that gave the answer.
+        population: population that the answer is about.
+        position: the ledger's entry that charged the answer.
+        entry_hash: hash of this entry, which fixes every entry before it.
+        charges: charges of this population up to that entry; enough to charge them again if the ledger is lost.
+        landmarks: (position, hash) of earlier entries, newest first. They show up to which entry a ledger that no
+            longer has `entry_hash` agrees with this one.
     """
 
     server: str
@@ -241,7 +242,7 @@ class Receipt:
     landmarks: tuple[tuple[int, str], ...] = ()
 
     def statement(self) -> bytes:
-        """Canonical JSON: what the server signs, and what travels."""
+        """Return canonical JSON, which the server signs and which travels."""
         content = {
             "server": self.server,
             "population": self.population,
@@ -255,8 +256,10 @@ class Receipt:
 
     @classmethod
     def from_statement(cls, statement: bytes) -> Receipt:
-        """Raises:
-        DataError: these bytes are not what `statement` writes.
+        """Read a receipt.
+
+        Raises:
+            DataError: these bytes are not an output of `statement`.
         """
         try:
             content = json.loads(statement)
@@ -272,40 +275,40 @@ class Receipt:
         return receipt
 
     def _is_possible(self) -> bool:
-        """Return whether a ledger can have given it: no more charges than entries, and no landmark after its entry."""
+        """Return whether a ledger can give this receipt: at most one charge an entry, no landmark after it."""
         positions = [position for position, _ in self.landmarks]
         in_order = positions == sorted({p for p in positions if 1 <= p < self.position}, reverse=True)
         charged = sum(count for _, count in self.charges.counted) + len(self.charges.sums)
         return 1 <= self.position <= MOST_POSITION and in_order and charged <= self.position
 
     def is_of_one_ledger_with(self, other: Receipt) -> bool:
-        """Whether one of the two is known to prove an entry that comes before the other's, or is it."""
+        """Return True if both prove the same entry, or one has the other's entry among its landmarks."""
         mine, its = (self.position, self.entry_hash), (other.position, other.entry_hash)
         return mine == its or mine in other.landmarks or its in self.landmarks
 
     def covers(self, other: Receipt) -> bool:
-        """Whether everything that the other receipt proves to be charged is charged here too."""
+        """Return True if this receipt includes all charges that the other receipt proves."""
         return self.charges.covers(other.charges)
 
 
 def receipt_for(
     server: str, entry: LedgerEntry, charges: Charges, entry_at: Callable[[int], LedgerEntry | None]
 ) -> Receipt:
-    """The receipt of an entry; `charges` are its population's up to it, its own included."""
+    """Return the receipt of an entry; `charges` are its population's, up to this entry and with it."""
     earlier = (entry_at(position) for position in _landmark_positions(entry.position))
     landmarks = tuple((e.position, e.hash) for e in earlier if e is not None)
     return Receipt(server, entry.population, entry.position, entry.hash, charges, landmarks)
 
 
 def _landmark_positions(position: int) -> list[int]:
-    """Every one of the last NEAR_LANDMARKS, then ever fewer: a receipt stays small however long the ledger."""
+    """Return each of the last NEAR_LANDMARKS, then ever fewer, so that a receipt of a long ledger stays small."""
     near = range(1, NEAR_LANDMARKS + 1)
     far = (2**power for power in range(NEAR_LANDMARKS.bit_length(), position.bit_length()))
     return [position - distance for distance in (*near, *far) if position > distance]
 
 
 def common_position(receipt: Receipt, entry_at: Callable[[int], LedgerEntry | None]) -> int:
-    """The last position up to which our ledger is known to be the one that gave the receipt; 0 where none is."""
+    """Return the last position up to which our ledger is known to agree with the receipt's ledger; 0 for none."""
     for position, at in ((receipt.position, receipt.entry_hash), *receipt.landmarks):
         entry = entry_at(position)
         if entry is not None and entry.hash == at:
@@ -314,12 +317,12 @@ def common_position(receipt: Receipt, entry_at: Callable[[int], LedgerEntry | No
 
 
 def check_receipt(receipt: Receipt, entry_at: Callable[[int], LedgerEntry | None], *, last_position: int) -> None:
-    """Checks that our ledger still has the entry that a receipt proves.
+    """Check that our ledger still has the entry that a receipt proves.
 
     Args:
-        receipt: one whose signature is known to be ours.
-        entry_at: the ledger's entry at a position, None where there is none.
-        last_position: where the ledger ends, 0 when it is empty.
+        receipt: a receipt whose signature is known to be ours.
+        entry_at: function from a position to the ledger's entry, or to None if there is no such entry.
+        last_position: position of the ledger's last entry; 0 for an empty ledger.
 
     Raises:
         LedgerBehind: the ledger ends before that entry, or has another in its place.
@@ -334,15 +337,15 @@ def check_receipt(receipt: Receipt, entry_at: Callable[[int], LedgerEntry | None
 def missing_charges(
     receipt: Receipt, entries: Iterable[LedgerEntry], common: int, noticed: Iterable[Receipt]
 ) -> Iterator[tuple[CountedCharge, int]]:
-    """What a receipt proves and the ledger does not show, and how often.
+    """Yield the charges that a receipt proves and the ledger does not show, each with its number.
 
-    What was released after the two parted is not in common: else it would stand in for an equal release that was lost.
-    What was recovered is, from receipts of the same lost ledger: a backup may have been put back twice, and what two
-    lost ledgers charged after it are two releases, however equal.
+    A release after the two ledgers parted is not in common; otherwise it would stand in for an equal release that was
+    lost. A charge recovered from receipts of the same lost ledger is in common. A backup may have been restored twice,
+    and two lost ledgers' charges after it are two releases, even if they are equal.
 
     Args:
-        common: the last position that this ledger has in common with the one that gave the receipt.
-        noticed: the receipts that charges were recovered from.
+        common: the last position that this ledger has in common with the ledger that gave the receipt.
+        noticed: receipts from which charges were recovered.
     """
     ours = [entry for entry in entries if entry.population == receipt.population]
     beginning = [charge_of(entry) for entry in ours if entry.position <= common]

@@ -1,8 +1,8 @@
-"""Many Gaussian releases in one run: the noise that each needs, and what all of them spend.
+"""Many Gaussian releases in one run: the noise that each needs, and the epsilon that all of them spend.
 
-Each iteration releases a sum of rows' contributions, every one of norm at most C, with noise of standard deviation
-noise_multiplier * sensitivity * C in each coordinate. The sensitivity is 2 where a neighbour replaces a row and 1
-where it adds or removes one. All T together are exactly one Gaussian release of multiplier noise_multiplier / sqrt(T).
+Each iteration releases a sum of rows' contributions, each of norm at most C, with noise of standard deviation
+noise_multiplier * sensitivity * C in each coordinate. The sensitivity is 2 if a neighbour replaces a row, and 1 if it
+adds or removes one. All T together are exactly one Gaussian release of multiplier noise_multiplier / sqrt(T).
 
 Where each iteration sums a Poisson sample of the rows, privacy_losses.py composes their losses, rounded up. The number
 of iterations and their noise are fixed beforehand. The sample must stay secret: `UniformInt` draws it.
@@ -35,24 +35,24 @@ Neighbours = Literal["replace-one", "add-or-remove"]
 Spending = Literal["run", "iteration"]
 
 SENSITIVITY: dict[str, int] = {"replace-one": 2, "add-or-remove": 1}
-"""Of the sum, over the largest norm of one row's contribution."""
+"""Sensitivity of the sum over the largest norm of one row's contribution."""
 
 MOST_ITERATIONS = MOST_SAMPLED_RELEASES
 PROBABILITY_BITS = 32  # of a sampling probability
-_ROUNDED_UP = 1e-3  # relative: how near the noise of a sampled run is to the least that is enough
+_ROUNDED_UP = 1e-3  # relative distance of a sampled run's noise from the least that is enough
 _LEAST_GUESS = 0.3
 
 
 @dataclass(frozen=True)
 class RunPrivacy:
-    """What is promised, and how it is spent.
+    """The privacy promise of a run, and the way it is spent.
 
     Args:
-        epsilon, delta: of the whole run, or of each iteration.
-        spending: which of the two.
-        batch_fraction: each row is in an iteration's sum with this probability, a multiple of 2^-32; 1 is all rows.
-        neighbours: what differs between two neighbouring data sets. Under both the number by which sums are divided is
-            public, and under "replace-one" that of the rows.
+        epsilon, delta: promise for the whole run, or for each iteration.
+        spending: "run" or "iteration": the subject of the promise.
+        batch_fraction: probability that a row is in an iteration's sum, a multiple of 2^-32; 1 is all rows.
+        neighbours: difference between two neighbouring data sets. For both kinds, the number by which sums are divided
+            is public; for "replace-one", the number of rows is public too.
     """
 
     epsilon: float
@@ -85,22 +85,24 @@ class RunPrivacy:
         return SENSITIVITY[self.neighbours]
 
     def noise_multiplier(self) -> float:
-        """Of each iteration: its noise over the sensitivity."""
+        """Return the noise of each iteration over the sensitivity."""
         return _noise_multiplier(self)
 
     def spent(self) -> float:
-        """The epsilon of the whole run at `delta`."""
+        """Return the epsilon of the whole run at `delta`."""
         return _spent(self)
 
     def signal_to_noise(self, n_rows: float, n_columns: int) -> float:
-        """Return the largest possible ratio, for the sum over all iterations: all gradients of the largest norm and in
-        one direction, over the noise of all coordinates. It looks at no row.
+        """Return the largest possible ratio of signal to noise, for the sum over all iterations; it looks at no row.
+
+        The signal is largest if all gradients have the largest norm and one direction; the noise is that of all
+        coordinates.
         """
         noise = self.noise_multiplier() * self.sensitivity * math.sqrt(n_columns)
         return math.sqrt(self.n_iterations) * n_rows * self.batch_fraction / noise
 
     def event(self) -> ReleaseEvent:
-        """Of the whole run."""
+        """Return the event of the whole run."""
         multiplier, neighbours = self.noise_multiplier(), WHOLE_ROWS[self.neighbours]
         if self.batch_fraction < 1:
             sampling = Sampling(self.batch_fraction, self.n_iterations, self.sensitivity)
@@ -109,14 +111,14 @@ class RunPrivacy:
 
 
 def run_epsilon(noise_multiplier: float, privacy: RunPrivacy) -> float:
-    """What all iterations with this noise spend together at delta: exact for all rows, for samples an upper bound."""
+    """Return the epsilon of all iterations with this noise at delta: exact for all rows, an upper bound for samples."""
     if privacy.batch_fraction == 1:
         return gaussian_epsilon(noise_multiplier / math.sqrt(privacy.n_iterations), privacy.delta)
     return _sampled_epsilon(noise_multiplier, privacy, privacy.n_iterations)
 
 
 def parts_of(noise_multiplier: float, second_share: float) -> tuple[float, float]:
-    """The multipliers of two releases that together are one of the given multiplier.
+    """Return the multipliers of two releases that together are one of the given multiplier.
 
     1/m^2 = 1/m_1^2 + 1/m_2^2, the second term being `second_share` of the sum. It holds for samples too, where both
     are released on the same sample: they are one vector, whose parts are scaled until all of its noise is equal.
@@ -127,7 +129,7 @@ def parts_of(noise_multiplier: float, second_share: float) -> tuple[float, float
 
 
 def poisson_sample(n_rows: int, batch_fraction: float, uniform: UniformInt) -> NDArray[np.bool_]:
-    """Which rows are in the sum: each with this probability, independently."""
+    """Draw the rows of a sum: each is in it with this probability, independently."""
     # One large integer: a call for each row would cost more than its gradient.
     octets = PROBABILITY_BITS // 8 * n_rows
     words = np.frombuffer(uniform(1 << 8 * octets).to_bytes(octets, "little"), dtype="<u4")
@@ -148,15 +150,15 @@ def _noise_multiplier(privacy: RunPrivacy) -> float:
 @lru_cache(maxsize=256)
 def _spent(privacy: RunPrivacy) -> float:
     if privacy.spending == "run":
-        return privacy.epsilon  # for which the noise was made
+        return privacy.epsilon  # the noise was calibrated to it
     return run_epsilon(privacy.noise_multiplier(), privacy)
 
 
 def _min_multiplier(spent: Callable[[float], float], epsilon: float, guess: float) -> float:
-    """The least noise multiplier with which no more is spent than epsilon, rounded up.
+    """Return the least noise multiplier that spends at most epsilon, rounded up.
 
     Raises:
-        ConfigError: no noise at all would do.
+        ConfigError: the promise would hold without any noise.
     """
     from scipy.optimize import brentq
 

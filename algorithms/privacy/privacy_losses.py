@@ -7,13 +7,13 @@ L = ln(P/Q) under P, the curve is E (1 - e^(epsilon - L))+. The loss of a compos
    over e^epsilon. The curve is convex, so the lines lie above it. They are the curve of losses on the grid.
 2. Tilt: give a loss l of probability p the weight p e^(t l) / K(t). A Fourier transform loses about 1e-15 of the total
    (Koskela, Jalko and Honkela 2020), so without the tilt it cannot see a delta of 1e-15. The tilt moves the total to
-   the epsilon that is looked for, and the transform then loses 1e-15 of *delta*.
+   the wanted epsilon, and the transform then loses 1e-15 of *delta*.
 3. Compose with one Fourier transform, and undo the tilt.
 
 Every approximation makes delta larger: the lines, the chances past the ends of the grid, and rounding. Curves are
 logarithms, so a delta of 1e-300 is found as well as one of 0.1.
 
-dp_accounting is an oracle of the tests and not the accountant, because its transforms stop at a delta of about 1e-13.
+dp_accounting is only an oracle of the tests, because its transforms stop at a delta of about 1e-13.
 """
 
 from __future__ import annotations
@@ -107,14 +107,17 @@ def sampled_gaussian(noise_multiplier: float, batch_fraction: float, sensitivity
 
 
 def _removal_curve(std: float, q: float, epsilons: Floats) -> Floats:
-    """P - e^epsilon Q = q (N(1) - e^epsilon' N(0)), e^epsilon' = 1 + (e^epsilon - 1) / q."""
+    """Return the curve of P - e^epsilon Q = q (N(1) - e^epsilon' N(0)), e^epsilon' = 1 + (e^epsilon - 1) / q."""
     with np.errstate(over="ignore"):
         inner = np.where(epsilons < 30, np.log1p(np.expm1(epsilons) / q), epsilons - math.log(q))
     return math.log(q) + log_gaussian_deltas(std, inner)
 
 
 def _addition_curve(std: float, q: float, epsilons: Floats) -> Floats:
-    """Q - e^epsilon P = r (N(0) - e^epsilon' N(1)), r = 1 - e^epsilon (1 - q), e^epsilon' = e^epsilon q / r."""
+    """Return the curve of Q - e^epsilon P = r (N(0) - e^epsilon' N(1)).
+
+    Here r = 1 - e^epsilon (1 - q) and e^epsilon' = e^epsilon q / r.
+    """
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         log_r = np.log(np.maximum(-np.expm1(epsilons + math.log1p(-q)), 0.0))
         inner = np.where(np.isfinite(log_r), epsilons + math.log(q) - log_r, 0.0)
@@ -147,7 +150,7 @@ class _OnGrid:
 
     Args:
         first: the least loss, in steps.
-        log_chances: of each loss from the first on.
+        log_chances: ln of the chance of each loss, from the first on.
         log_infinite: ln of the chance of an infinite loss.
     """
 
@@ -201,7 +204,7 @@ class _Above:
     """The losses above 0 of a curve whose points are joined by lines.
 
     Args:
-        log_chances: of a loss of one step, of two, ...
+        log_chances: ln of the chance of a loss of one step, of two, ...
         at_zero: delta at epsilon 0.
         next_to_zero: the fall of the curve in the first step, over e^step - 1.
     """

@@ -1,30 +1,30 @@
-"""Private set intersection: which rows all data parties have, and one random order of them.
+"""Private set intersection: it finds the rows that all data parties have, and draws one random order of them.
 
 Source: Huberman, Franklin, Hogg 1999 (commuting blinding); ed25519 in algorithms/alignment/psi.py.
 Model: semi-honest; two data parties or more, in one order, the ring; a key node that colludes with none of them.
 
     step  who        does                                                    sends
-    1     each data  shuffles its ids; draws its secret x                    SetSize to the key node
-    2     key node   checks the sizes                                        SetSizes to each
-    3     each data  x H(id), in the shuffled order                          PassedPoints to the next in the ring
+    1     each data  shuffles its ids; draws its secret x                    SetSize to the key node.
+    2     key node   checks the sizes                                        SetSizes to each.
+    3     each data  x H(id), in the shuffled order                          PassedPoints to the next in the ring.
     4     each data  x P for each P that comes, order kept                   PassedPoints to the next; of the next
-                                                                             one's set, BlindedPoints to the key node
-    5     key node   compares the sets; draws one order of the common rows   Outcome and CommonRows to each
-    6     each data  undoes its shuffle                                      --
+                                                                             one's set, BlindedPoints to the key node.
+    5     key node   compares the sets; draws one order of the common rows   Outcome and CommonRows to each.
+    6     each data  undoes its shuffle                                      nothing.
 
-    Sets go in chunks, on a timetable that follows from the sizes: in turn t a party handles chunk t of its own set,
-    chunk t - 1 of the set that comes from its neighbour, chunk t - 2 of the one before, and so on. All parties compute
-    at once, on chunks that were sent in the turn before, and about as many chunks are on a link as there are parties:
-    no link fills up while its receiver waits for room on its own.
+    Sets go in chunks, on a timetable that follows from the sizes. In turn t a party handles chunk t of its own set,
+    chunk t - 1 of the set that comes from its neighbour, chunk t - 2 of the set before, and so on. All parties compute
+    at once, on chunks that were sent in the turn before. About as many chunks are on a link as there are parties, so
+    no link fills up while its receiver waits for space on its own link.
 
-Departures: the sets are shuffled, since rows kept in order (sorted by id, by date) would tell which ids match; the key
-    node compares, so that a data party learns which rows all have, and not which rows any two have; nothing is
-    multiplied twice by one party. With two parties the comparison could be at one of them; it is not.
-Learns: a data party, the sizes of all sets and its own rows that all parties have, or that these are fewer than the
-    most that a party asks for with `min_common` (not how few: a set of one person's id and inventions would ask
-    whether that person is a customer). The key node, the sizes and which shuffled positions of which sets match, also
-    those that only some of them have; no id. With one data party's help it would learn who is behind positions, of
-    that party's own ids.
+Departures: the sets are shuffled, because rows in their order (sorted by id, by date) would reveal which ids match. The
+    key node compares, so a data party learns which rows all parties have, but not which rows any two have. No party
+    multiplies a point twice. With two parties one of them could compare; the key node does so there too.
+Learns: a data party learns the sizes of all sets, and its own rows that all parties have. If these are fewer than the
+    largest `min_common` of any party, it learns only that (not how few: with a set of one person's id and inventions, a
+    party could ask whether that person is a customer). The key node learns the sizes and which shuffled positions of
+    which sets match, also for rows that only some sets have; it learns no id. With one data party's help it would learn
+    which of that party's ids are behind positions.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ MAX_IDS = 2**24
 MAX_DATA_PARTIES = 17  # their chunks fit in the window of a link several times
 
 R = TypeVar("R")
-Report = Callable[[str, int, int], None]  # step, points done, of how many
+Report = Callable[[str, int, int], None]  # step, points done, all points
 
 
 class InThread(Protocol):
-    """Runs heavy work off the event loop, as asyncio.to_thread does."""
+    """A way to run heavy work off the event loop, such as asyncio.to_thread."""
 
     def __call__(self, work: Callable[[], R], /) -> Awaitable[R]: ...
 
@@ -66,12 +66,12 @@ class InThread(Protocol):
 @dataclass(frozen=True, slots=True)
 class SetSize:
     count: Integer
-    min_common: Integer  # this party goes on with as many common rows, or more
+    min_common: Integer  # this party goes on only with at least so many common rows
 
 
 @dataclass(frozen=True, slots=True)
 class SetSizes:
-    """Both in the ring's order. By the key node, so that nobody can tell two parties two sizes."""
+    """Both in the ring's order. The key node sends them, so no data party can announce two sizes."""
 
     counts: IntegerTensor
     min_common: IntegerTensor
@@ -89,7 +89,7 @@ class BlindedPoints:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    common: Integer  # rows; 0 says: fewer than the most that a party asks for
+    common: Integer  # number of rows; 0: fewer than the largest min_common of a party
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -103,21 +103,21 @@ TABLE = Table(
     Arrow("2", KEY, DATA, SetSizes, ONCE, "the sizes of the sets"),
     Arrow("3", DATA, DATA, PassedPoints, CHUNKS, "nothing: blinded points"),
     Arrow("4", DATA, DATA, PassedPoints, CHUNKS, "nothing: blinded points", "three data parties or more"),
-    Arrow("4", DATA, KEY, BlindedPoints, CHUNKS, "which shuffled positions match"),
+    Arrow("4", DATA, KEY, BlindedPoints, CHUNKS, "the shuffled positions that match"),
     Arrow("5", KEY, DATA, Outcome, ONCE, "whether enough rows match"),
     Arrow("5", KEY, DATA, CommonRows, CHUNKS, "own common rows", "enough common rows"),
 )
 
 
-# --- what is agreed, and what a data party holds -------------------------------------------------------
+# --- public facts, and the data of one party -------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Alignment:
     """
     Attributes:
-        positions: this party's own rows that all parties have, by their place among the ids that it gave; the i-th
-            of every party have one id. The order is random.
+        positions: this party's own rows that all parties have, as places among its ids; the i-th rows of all parties
+            have one id. The order is random.
     """
 
     positions: npt.NDArray[np.int64]
@@ -134,7 +134,7 @@ class OwnSet:
 
 
 def step_0_ring(data_parties: Sequence[str], key_node: str) -> Ring:
-    """Raises ConfigError: these parties cannot align."""
+    """Return the ring; raise ConfigError if these parties cannot align."""
     if not 2 <= len(data_parties) <= MAX_DATA_PARTIES:
         raise ConfigError(f"{len(data_parties)} data parties: alignment is for 2 to {MAX_DATA_PARTIES}")
     if len({key_node, *data_parties}) != len(data_parties) + 1:
@@ -143,7 +143,7 @@ def step_0_ring(data_parties: Sequence[str], key_node: str) -> Ring:
 
 
 def step_1_prepare(ids: Sequence[str], uniform: UniformInt, *, owner: str) -> OwnSet:
-    """Raises DataError: no ids, too many, or one of them twice."""
+    """Shuffle the ids and draw a key; raise DataError for no ids, too many, or a repeated one."""
     if len(ids) > MAX_IDS:
         raise DataError(f"{owner} has {len(ids):,} rows: alignment takes {MAX_IDS:,} at most")
     psi.check_ids(ids, owner=owner)
@@ -163,16 +163,16 @@ def step_3_blind(own: OwnSet, places: slice, *, workers: Workers = THIS_PROCESS)
 def step_4_blind(
     arriving: ArrivingSet, chunk: Points, size: int, key: BlindingKey, *, workers: Workers = THIS_PROCESS
 ) -> Points:
-    """Raises MalformedMessage: the chunk has a wrong size or a wrong point, or ends a set that has a point twice."""
+    """Check and blind a chunk; raise MalformedMessage for a wrong size, a wrong point, or a repeated point."""
     arriving.add(chunk, size=size)
     return psi.blind_points(chunk, key, arriving.origin, workers=workers)
 
 
 def step_6_check_outcome(outcome: Outcome, ring: Ring, *, key_node: str) -> int:
-    """The number of common rows.
+    """Return the number of common rows.
 
     Raises:
-        DataError: there are too few.
+        DataError: the parties have too few common rows.
     """
     if outcome.common == 0:
         raise too_few(ring)
@@ -189,10 +189,10 @@ def step_6_unshuffle(own: OwnSet, chunks: Sequence[Int32Tensor], *, key_node: st
 
 
 def too_few(ring: Ring) -> DataError:
-    """One line for every party, the key node too."""
+    """Return the error that every party raises, the key node too."""
     sizes = ", ".join(f"{party} {count:,}" for party, count in zip(ring.parties, ring.counts, strict=True))
     asking = ring.parties[ring.min_common.index(ring.least)]
-    fewer = f"fewer than {ring.least:,} rows in common, and {asking} goes on with no fewer"
+    fewer = f"fewer than {ring.least:,} rows in common, and {asking} requires at least so many"
     return DataError(
         f"the parties have {'no row in common' if ring.least == 1 else fewer} (ids: {sizes})", hint=_more_rows(ring)
     )
@@ -215,7 +215,7 @@ def _more_rows(ring: Ring) -> str:
 
 
 def step_2_sizes(sizes: Sequence[SetSize], ring: Ring) -> SetSizes:
-    """Raises MalformedMessage: a size is out of range."""
+    """Collect the sizes; raise MalformedMessage if one is out of range."""
     for party, size in zip(ring.parties, sizes, strict=True):
         for name, value in (("count", size.count), ("min_common", size.min_common)):
             if not 1 <= value <= MAX_IDS:
@@ -225,7 +225,7 @@ def step_2_sizes(sizes: Sequence[SetSize], ring: Ring) -> SetSizes:
 
 
 def step_2_ring(told: SetSizes, ring: Ring) -> Ring:
-    """Raises DataError: no party can have as many common rows as one of them asks for."""
+    """Add the sizes to the ring; raise DataError if a party asks for more common rows than there can be."""
     sized = Ring(ring.parties, tuple(told.counts.tolist()), tuple(told.min_common.tolist()))
     if min(sized.counts) < sized.least:
         raise too_few(sized)
@@ -246,13 +246,13 @@ def step_2_check(told: SetSizes, mine: SetSize, ring: Ring, *, me: str, key_node
 
 
 def step_5_receive(arriving: ArrivingSet, chunk: Points, size: int, *, workers: Workers = THIS_PROCESS) -> None:
-    """Raises MalformedMessage, as step 4."""
+    """Check a chunk; raise MalformedMessage where step 4 would."""
     arriving.add(chunk, size=size)
     psi.check_points(chunk, arriving.origin, workers=workers)
 
 
 def step_5_compare(sets: Sequence[Points], least: int, uniform: UniformInt) -> list[Int32Tensor]:
-    """For each set, its places in the common order; for none, when there are fewer than `least`."""
+    """Return the places of each set in the common order; an empty list if there are fewer than `least`."""
     rows = psi.common_rows(sets)
     common = len(rows[0])
     if common < least:
@@ -269,12 +269,12 @@ def step_5_outcome(rows: Sequence[Int32Tensor]) -> Outcome:
 
 
 async def directly(work: Callable[[], R], /) -> R:
-    """Where no event loop is kept waiting: in tests."""
+    """Do the work at once, for callers without an event loop that would wait: tests."""
     return work()
 
 
 def silent(_step: str, _done: int, _total: int) -> None:
-    """Progress that nobody wants to see."""
+    """Ignore progress."""
 
 
 async def run_data_party(
@@ -290,13 +290,14 @@ async def run_data_party(
     in_thread: InThread = directly,
     report: Report = silent,
 ) -> Alignment:
-    """
+    """Align this party's ids with those of the others.
+
     Args:
-        ids: one for each row, none twice; text, compared as it is.
-        data_parties: all of them, this one too; the same order at every party.
-        min_common: fewer common rows than this end the session at every party.
+        ids: one for each row, each once; text, compared as it is.
+        data_parties: all data parties, with this one; the same order at every party.
+        min_common: least number of common rows; fewer end the session at every party.
         workers: psi.Threads, or processes; they hold this session's secret.
-        report: told after each chunk.
+        report: function that is called after each chunk.
 
     Raises:
         DataError: these ids cannot be aligned (then nothing was sent), or too few rows are common.
@@ -356,7 +357,7 @@ async def _receive_rows(size: int, key_node: str, channel: Channel) -> Int32Tens
 
 
 def _row_chunks(common: int) -> list[int]:
-    """The sizes of the messages that bring a party its rows."""
+    """Return the sizes of the messages that bring a party its rows."""
     return [min(CHUNK_ROWS, common - start) for start in range(0, common, CHUNK_ROWS)]
 
 
@@ -370,10 +371,10 @@ async def run_key_node(
     in_thread: InThread = directly,
     report: Report = silent,
 ) -> int:
-    """Returns the number of common rows.
+    """Return the number of common rows.
 
     Raises:
-        DataError: they are too few; every data party was told.
+        DataError: there are too few; every data party has been informed.
         MalformedMessage: a data party sent what it should not.
     """
     ring = step_0_ring(data_parties, me)
@@ -394,7 +395,7 @@ async def run_key_node(
 async def _receive_all(
     ring: Ring, channel: Channel, workers: Workers, in_thread: InThread, report: Report
 ) -> list[Points]:
-    """The sets, each from the party that blinded it last."""
+    """Return the sets, each from the party that blinded it last."""
     sets = {
         owner: ArrivingSet(count, Origin(ring.before(owner), BlindedPoints.__name__))
         for owner, count in zip(ring.parties, ring.counts, strict=True)
@@ -415,10 +416,11 @@ async def _receive_all(
 def run_locally(
     id_sets: Sequence[Sequence[str]], uniforms: Sequence[UniformInt], *, min_common: int = 1
 ) -> tuple[Alignment, ...]:
-    """
+    """Run all roles in one process, without a channel: the specification.
+
     Args:
-        id_sets: of each data party, in the ring's order.
-        uniforms: the sources of the data parties, and last the key node's.
+        id_sets: ids of each data party, in the ring's order.
+        uniforms: sources of randomness of the data parties, and last the key node's.
     """
     *own_uniforms, key_uniform = uniforms
     ring = step_0_ring([f"data party {seat}" for seat in range(len(id_sets))], "key node")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-CHUNK_POINTS = 2**14  # half a MiB; at 70 us each, a second of one core
+CHUNK_POINTS = 2**14  # half a MiB; at 70 µs each, a second of one core
 
 
 @dataclass(frozen=True, slots=True)

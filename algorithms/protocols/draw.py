@@ -1,17 +1,19 @@
-"""Draw: the data parties of a vertical training draw together what splits and batches follow from, so that nobody
-chooses who is held out; once for the same snapshots and parties, and it is used again.
+"""Draw: the data parties of a vertical training together draw the key from which splits and batches follow.
+
+So no party chooses the held-out rows. The draw happens once for the same snapshots and parties, and is used again.
 
 Source: Blum 1983, coin flipping by telephone, with SHA-256 as the commitment.
-Model: semi-honest for who keeps what was drawn; no party can bias a draw that ends, and one that ends early is counted.
+Model: semi-honest in keeping the key; no party can bias a draw that ends, and a draw that ends early is counted.
 
     step  who        does                                                       sends
-    1     each P_i   looks for what was drawn before                            Known to every other
-    2     each P_i   unless all have the same: counts a draw, c_i <- 256 bits   Commitment SHA-256(P_i, context, c_i)
-    3     each P_i   has every commitment                                       Opening c_i to every other
-    4     each P_i   checks them; key = SHA-256(context, c_1, ..., c_n)         --
+    1     each P_i   looks for an earlier draw                                  Known to every other.
+    2     each P_i   unless all have the same: counts a draw, c_i <- 256 bits   Commitment SHA-256(P_i, context, c_i).
+    3     each P_i   has every commitment                                       Opening c_i to every other.
+    4     each P_i   checks them; key = SHA-256(context, c_1, ..., c_n)         nothing.
 
 Departures: none.
-Learns: every data party, the key; a key node or a coordinator nothing of it, so that it cannot tell whose row is where.
+Learns: every data party learns the key. A key node or a coordinator learns nothing of it, so it does not know the place
+    of any row.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ KEY_BYTES = 32
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    digest: Octets  # SHA-256 of the key that was drawn before; empty: none was
+    digest: Octets  # SHA-256 of the key of an earlier draw; empty without one
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,7 @@ class Opening:
 
 TABLE = Table(
     "draw",
-    Arrow("1", DATA, DATA, Known, ONCE, "whether what was drawn before is still there"),
+    Arrow("1", DATA, DATA, Known, ONCE, "whether the sender still has the earlier draw"),
     Arrow("2", DATA, DATA, Commitment, ONCE, "nothing: a commitment", "a new draw"),
     Arrow("3", DATA, DATA, Opening, ONCE, "the sender's part of the draw", "a new draw"),
 )
@@ -58,13 +60,13 @@ TABLE = Table(
 
 
 def digest_of(randomness: PublicRandomness | None) -> bytes:
-    """By which parties compare what they have; of 256 random bits, so that it tells nothing of them."""
+    """Return the digest by which parties compare their keys; a key has 256 random bits, so it reveals nothing."""
     return b"" if randomness is None else hashlib.sha256(b"blindfit draw known v1/" + randomness.key).digest()
 
 
 def step_1_check(known: Known, *, sender: str) -> bytes:
     if len(known.digest) not in (0, KEY_BYTES):
-        raise MalformedMessage(culprit=sender, field="digest", reason="is no SHA-256", step="Known")
+        raise MalformedMessage(culprit=sender, field="digest", reason="is not a SHA-256", step="Known")
     return known.digest
 
 
@@ -74,7 +76,7 @@ def step_2_commit(owner: str, context: bytes, drawn: bytes) -> Commitment:
 
 
 def step_4_key(context: bytes, drawn: Mapping[str, bytes], commitments: Mapping[str, Commitment]) -> PublicRandomness:
-    """Raises MalformedMessage: a party opened other than what it had committed to."""
+    """Return the key; raise MalformedMessage if a party's opening does not fit its commitment."""
     for owner, opened in drawn.items():
         if len(opened) != KEY_BYTES or step_2_commit(owner, context, opened) != commitments[owner]:
             raise MalformedMessage(culprit=owner, field="drawn", reason="is not what it committed to", step="Opening")
@@ -95,12 +97,12 @@ async def run_data_party(
     begin: Callable[[], None],
     uniform: UniformInt = system_uniform,
 ) -> PublicRandomness:
-    """What all have drawn, now or before.
+    """Return the key that all parties have drawn, now or before.
 
     Args:
-        known: what was drawn for this context before.
-        context: what it is drawn for; the same at all parties.
-        begin: called before a new draw, to count it; may raise.
+        known: the key of an earlier draw for this context.
+        context: purpose of the key; the same at all parties.
+        begin: function that is called before a new draw, to count it; it may raise.
     """
     mine = digest_of(known)
     for other in others:

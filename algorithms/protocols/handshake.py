@@ -4,10 +4,10 @@ Source: our own.
 Model: every party may lie about itself, but it then only learns that the session ends.
 
     step  who        does                                                           sends
-    1     each P_i   its version, protocol, role, members, parameters, their hash   Hello to every other
-    2     each P_i   compare with every Hello; the first difference ends            --
+    1     each P_i   its version, protocol, role, members, parameters, their hash   Hello to every other.
+    2     each P_i   compare with every Hello; the first difference ends            nothing.
 
-Departures: none. Hello keeps its fields in every version, so that another version is a line and not a riddle.
+Departures: none. Hello keeps its fields in every version, so that a difference of versions gives a clear error.
 Learns: members and public parameters, which every party was proposed anyway.
 """
 
@@ -23,7 +23,7 @@ from blindfit.algorithms.messages import Channel, Octets, Parameters, ParameterV
 from blindfit.algorithms.protocols.table import ALL, ONCE, Arrow, Table
 
 MOST_ID = 64  # characters
-PROTOCOL_VERSION = "1"  # of everything on the wire; two versions never mix
+PROTOCOL_VERSION = "1"  # of all messages; two versions never mix
 
 
 # --- messages ------------------------------------------------------------------------------------
@@ -34,10 +34,10 @@ class Hello:
     version: Text
     protocol: Text
     role: Text
-    members: Parameters  # who takes part, and with what, by a name in words: "dataset of bank"
+    members: Parameters  # a name in words, such as "dataset of bank" -> a fact about a member
     parameters: Parameters
     digest: Octets  # `digest_of_agreement` of the two
-    snapshot: Text = ""  # the random id of what its owner published; empty at a party without a dataset
+    snapshot: Text = ""  # the random id of its owner's snapshot; empty at a party without a dataset
 
 
 TABLE = Table("handshake", Arrow("1", ALL, ALL, Hello, ONCE, "members and public parameters"))
@@ -63,9 +63,11 @@ def step_1_hello(
 
 
 def step_2_compare(mine: Hello, theirs: Hello, *, peer: str, peer_role: str) -> None:
-    """Raises:
-    HandshakeMismatch: names the first field that differs.
-    MalformedMessage: the hash is not that of members and parameters.
+    """Compare a Hello with our own.
+
+    Raises:
+        HandshakeMismatch: a field differs; the error names the first one.
+        MalformedMessage: the hash is not that of members and parameters.
     """
     _require_equal("protocol version", mine.version, theirs.version, peer)
     _require_equal("protocol", mine.protocol, theirs.protocol, peer)
@@ -75,15 +77,15 @@ def step_2_compare(mine: Hello, theirs: Hello, *, peer: str, peer_role: str) -> 
     _require_same(mine.members, theirs.members, peer)
     _require_same(mine.parameters, theirs.parameters, peer)
     if not re.fullmatch("[0-9a-f]*", theirs.snapshot) or len(theirs.snapshot) > MOST_ID:
-        raise MalformedMessage(culprit=peer, field="snapshot", reason="is no id of a snapshot")
+        raise MalformedMessage(culprit=peer, field="snapshot", reason="is not an id of a snapshot")
     _require_equal("hash of the parameters", mine.digest.hex(), theirs.digest.hex(), peer)  # 0.0 and -0.0
 
 
 def step_2_refuse_twice(mine: Hello, others: Mapping[str, str], snapshot: str, *, peer: str) -> None:
-    """An id is drawn at random for one party: what is counted for it must not be counted for another's.
+    """Refuse a snapshot id that two parties claim: an id is drawn for one party, and each party is counted separately.
 
     Raises:
-        MalformedMessage: it is this party's; or another's too, and one of the two lies.
+        MalformedMessage: the id is this party's; or another party also claims it, and one of the two lies.
     """
     claims = [f"{other} or {peer}" for other, theirs in others.items() if theirs == snapshot]
     if mine.snapshot == snapshot or claims:
@@ -93,7 +95,7 @@ def step_2_refuse_twice(mine: Hello, others: Mapping[str, str], snapshot: str, *
 
 def _require_same(ours: Mapping[str, ParameterValue], theirs: Mapping[str, ParameterValue], peer: str) -> None:
     for name in sorted({*ours, *theirs}):
-        shown = _brief(name)[1:-1]  # a peer's word, which logs and terminals will show
+        shown = _brief(name)[1:-1]  # a peer's text, which logs and terminals will show
         _require_equal(shown, ours.get(name), theirs.get(name), peer)
 
 
@@ -110,9 +112,11 @@ def _brief(value: object) -> str:
 
 
 async def run_party(mine: Hello, peers: Sequence[tuple[str, str]], channel: Channel) -> Mapping[str, str]:
-    """Args:
-    mine: what this party says of itself.
-    peers: name and expected role of every other party.
+    """Do the handshake.
+
+    Args:
+        mine: this party's Hello.
+        peers: name and expected role of every other party.
 
     Returns:
         The snapshot that each of the others reads.

@@ -1,29 +1,31 @@
-"""Record linkage: which rows of two data parties are one person, by likeness, without either learning which.
+"""Record linkage: it finds by likeness which rows of two data parties are one person; neither party learns which.
 
 Source: Schnell, Bachteler, Reiher 2011 (keyed Bloom filters, compared by a third party); the encrypted mask: Hardy et
     al. 2017, section 3, there with n = min.
 Model: semi-honest; two data parties, and a key node that colludes with neither.
 
     step  who        does                                                       sends
-    0     each data  X25519 key pair                                            KeyShare to the other
-    1     each data  secret = HKDF(shared key); a filter of each of its rows,   Filters to the key node
+    0     each data  X25519 key pair                                            KeyShare to the other.
+    1     each data  secret = HKDF(shared key); a filter of each of its rows,   Filters to the key node.
                      shuffled
-    2     key node   compares all filters; one-to-one matches                   Outcome to each
-    3     key node   n = max(n_A, n_B) slots in random order, matches with      Slots to each, in chunks
-                     mask 1; encrypts the mask for each party apart
-    4     each data  checks; undoes its shuffle                                 --
+    2     key node   compares all filters; one-to-one matches                   Outcome to each.
+    3     key node   n = max(n_A, n_B) slots in random order, matches with      Slots to each, in chunks.
+                     mask 1; encrypts the mask separately for each party
+    4     each data  checks; undoes its shuffle                                 nothing.
 
-    A match has a slot of its own, with its row of either party and mask 1. The other slots, with mask 0, hold rows
-    without a match, or where the smaller party has none left, no row of it (-1: zeros take its place).
+    A match has its own slot, with its row of either party and mask 1. The other slots, with mask 0, hold rows without a
+    match. If the smaller party has no rows left for a slot, the slot has position -1, and zeros take the row's place.
 
 The key shares go from one data party to the other over their own authenticated link, past the key node.
 
-Departures: max for min, or nearly all rows that the larger party keeps would be matches, and it would know.
-Learns: a data party, both sizes, and that at least `min_matches` rows match or that fewer do; not how many, nor
-    which: its own rows stand in uniformly random slots, whatever matched. (The smaller party knows that its empty slots
-    match nothing.) The key node, all filters, and which shuffled positions match; it has no secret to make filters of
-    guessed people with, but likeness itself tells something: see docs/linkage.md. With one data party's help it would
-    have the secret, and could guess the other's records.
+Departures: max in place of min. With min, nearly all rows that the larger party keeps would be matches, and it would
+    know that.
+Learns: a data party learns both sizes, and whether at least `min_matches` rows match. It does not learn how many or
+    which: its own rows stand in uniformly random slots that do not depend on the matches. (The smaller party knows that
+    its empty slots match nothing.) The key node learns all filters, and which shuffled positions match. It has no
+    secret to make filters of guessed people, but likeness itself reveals something: see
+    docs/guides/link_without_ids.md. With one data party's help it would have the secret, and could guess the other's
+    records.
 """
 
 from __future__ import annotations
@@ -77,7 +79,7 @@ R = TypeVar("R")
 
 
 class WhileWanted(Protocol):
-    """Runs work that takes minutes; what it gives the work raises once nobody waits for the result any more."""
+    """A way to run work that takes minutes; it passes a function that raises once nobody waits for the result."""
 
     def __call__(self, work: Callable[[Callable[[], None]], R], /) -> Awaitable[R]: ...
 
@@ -98,7 +100,7 @@ class Filters:
 @dataclass(frozen=True, slots=True)
 class Outcome:
     sizes: IntegerTensor  # of the first party and of the second
-    enough: Integer  # 1; or 0, when fewer than `min_matches` rows match or anybody does, and the session ends
+    enough: Integer  # 1; or 0 if fewer than `min_matches` rows match, or any two would, and the session ends
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -110,13 +112,13 @@ class Slots:
 TABLE = Table(
     "link",
     Arrow("0", DATA, DATA, KeyShare, ONCE, "half of the filters' secret"),
-    Arrow("1", DATA, KEY, Filters, ONCE, "how alike keyed filters are"),
+    Arrow("1", DATA, KEY, Filters, ONCE, "the likeness of keyed filters"),
     Arrow("2", KEY, DATA, Outcome, ONCE, "whether enough rows match"),
-    Arrow("3", KEY, DATA, Slots, CHUNKS, "own rows' slots; of the mask nothing", "enough matches"),
+    Arrow("3", KEY, DATA, Slots, CHUNKS, "own rows' slots; nothing about the mask", "enough matches"),
 )
 
 
-# --- what is agreed, and what each role has in the end -------------------------------------------------
+# --- public facts, and the result of each role -------------------------------------------------
 
 
 # --- steps of a data party -----------------------------------------------------------------------------
@@ -131,10 +133,10 @@ def step_0_key_share(private_key: X25519PrivateKey) -> KeyShare:
 
 
 def step_1_secret(private_key: X25519PrivateKey, theirs: KeyShare, *, me: str, other: str, first: bool) -> bytes:
-    """The secret of the filters: of this session, these two parties in this order, and these two key shares.
+    """Return the secret of the filters: for this session, these parties in this order, and these key shares.
 
     Raises:
-        MalformedMessage: the other's value is not one of X25519, or of small order.
+        MalformedMessage: the other's value is not a value of X25519, or is of small order.
     """
     shares = [step_0_key_share(private_key).public_value, theirs.public_value]
     try:
@@ -152,12 +154,12 @@ def step_1_secret(private_key: X25519PrivateKey, theirs: KeyShare, *, me: str, o
 def step_1_filters(
     records: Mapping[str, Sequence[str]], order: Positions, settings: LinkageSettings, secret: bytes
 ) -> Filters:
-    """In the shuffled order."""
+    """Return the filters in the shuffled order."""
     return Filters(clk.encode(records, settings.encoding, secret)[order])
 
 
 def step_1_count(records: Mapping[str, Sequence[str]], settings: LinkageSettings, *, me: str) -> int:
-    """Raises DataError: no records, too many, or columns that do not fit."""
+    """Count the records; raise DataError for no records, too many, or columns that do not fit."""
     n_records = clk.count_records(records, settings.encoding)
     if n_records > MAX_RECORDS:
         raise DataError(f"{me} has {n_records:,} rows: linkage takes {MAX_RECORDS:,} at most")
@@ -167,7 +169,7 @@ def step_1_count(records: Mapping[str, Sequence[str]], settings: LinkageSettings
 def step_4_check_outcome(
     outcome: Outcome, n_records: int, settings: LinkageSettings, *, first: bool, key_node: str
 ) -> int:
-    """The number of slots.
+    """Return the number of slots.
 
     Raises:
         DataError: too few rows match.
@@ -184,17 +186,17 @@ def step_4_check_outcome(
 
 
 def step_4_open(slots: Slots, size: int, public_key: PublicKey, *, key_node: str) -> EncryptedVector[Ciphertext]:
-    """The mask of one chunk of `size` slots, each ciphertext checked."""
+    """Return the mask of one chunk of `size` slots, each ciphertext checked."""
     if slots.positions.shape != (size,):
         raise MalformedMessage(culprit=key_node, field="positions", reason="have a wrong length", step="Slots")
     return EncryptedVector.receive(slots.mask, public_key, length=size, frac_bits=0, bound=1, culprit=key_node)
 
 
 def step_4_unshuffle(positions: Positions, order: Positions, *, key_node: str) -> Positions:
-    """Own rows in place of positions in the shuffled list.
+    """Replace positions in the shuffled list by own rows.
 
     Raises:
-        MalformedMessage: a position is out of range, missing or there twice.
+        MalformedMessage: a position is out of range, missing or repeated.
     """
     held = positions[positions >= 0]
     if positions.min() < -1 or not np.array_equal(np.sort(held), np.arange(len(order))):
@@ -203,11 +205,11 @@ def step_4_unshuffle(positions: Positions, order: Positions, *, key_node: str) -
 
 
 def too_few(settings: LinkageSettings) -> DataError:
-    """One line for every party; it does not say how many match."""
+    """Return the error that every party raises; it does not reveal how many rows match."""
     return DataError(
-        f"fewer than {settings.min_matches:,} rows of the two parties match, the least that the job asks for",
-        hint="do both parties' columns hold the same things, dates and postcodes written alike? A lower threshold "
-        "finds more matches, and more wrong ones, until it tells nobody apart: the key node's log says where it is so",
+        f"fewer than {settings.min_matches:,} rows of the two parties match, which is the least that the job accepts",
+        hint="check that both parties' columns hold the same things, with dates and postcodes written alike. A "
+        "lower threshold finds more matches, and more wrong ones; the key node's log reports one that is too low",
     )
 
 
@@ -215,10 +217,10 @@ def too_few(settings: LinkageSettings) -> DataError:
 
 
 def step_2_check_parties(data_parties: Sequence[str], key_node: str) -> tuple[str, str]:
-    """Raises ConfigError: these parties cannot be linked."""
+    """Return the two data parties; raise ConfigError if these parties cannot be linked."""
     if len(data_parties) != 2:
         raise ConfigError(
-            f"{len(data_parties)} data parties: linkage is for exactly two", hint='more are aligned by "psi"'
+            f"{len(data_parties)} data parties: linkage is for exactly two", hint='align more parties by "psi"'
         )
     if len({key_node, *data_parties}) != 3:
         raise ConfigError("linkage needs two data parties and a key node with different names")
@@ -230,14 +232,14 @@ def step_2_check_filters(received: Filters, settings: LinkageSettings, *, party:
     if width_bytes != settings.encoding.width_bytes:
         raise MalformedMessage(culprit=party, field="filters", reason="have a wrong width", step="Filters")
     if not 1 <= n_records <= MAX_RECORDS:
-        raise MalformedMessage(culprit=party, field="filters", reason="are none, or too many", step="Filters")
+        raise MalformedMessage(culprit=party, field="filters", reason="are missing or too many", step="Filters")
     return received.filters
 
 
 def step_2_match(
     first: clk.Filters, second: clk.Filters, settings: LinkageSettings, *, report: Report = silent
 ) -> Matched:
-    """Every filter against every other."""
+    """Compare every filter with every other."""
     threshold, sizes, anybody = settings.threshold, (len(first), len(second)), None
     try:
         pairs, floor = matching.alike_pairs(first, second, threshold, partial(report, "match"))
@@ -261,7 +263,7 @@ def step_2_watched(
     report: Report,
     still_wanted: Callable[[], None],
 ) -> Matched:
-    """Step 2, whose comparison asks before each tile's report whether it is still wanted."""
+    """Do step 2; before each tile's report, the comparison asks whether it is still wanted."""
 
     def report_step(step: str, done: int, total: int) -> None:
         still_wanted()
@@ -276,7 +278,7 @@ def step_2_outcome(matched: Matched, settings: LinkageSettings) -> Outcome:
 
 
 def step_3_slots(matched: Matched, uniform: UniformInt) -> tuple[tuple[Positions, Positions], Positions]:
-    """For each party its position in every slot, or -1, and the mask; slots are in uniformly random order."""
+    """Return each party's position in every slot, or -1, and the mask; slots are in uniformly random order."""
     n_slots, n_matches = max(matched.summary.sizes), len(matched.matches)
     order = permutation(n_slots, uniform)
     mask = np.zeros(n_slots, np.int64)
@@ -297,23 +299,23 @@ def _pad_unmatched(matched: Positions, size: int, length: int) -> Positions:
 
 
 def step_3_encrypt(positions: Positions, mask: Positions, randomisers: Randomisers) -> Slots:
-    """One chunk for one party."""
+    """Return one chunk for one party."""
     return Slots(positions, encrypt(Fixed.from_integers(mask), randomisers, bound=1).ciphertext)
 
 
 def chunks(n_slots: int) -> Iterator[slice]:
-    """The slots of each message."""
+    """Yield the slots of each message."""
     for start in range(0, n_slots, CHUNK_SLOTS):
         yield slice(start, min(start + CHUNK_SLOTS, n_slots))
 
 
 def step_2_digest(filters: Sequence[npt.NDArray[np.uint8]]) -> bytes:
-    """Of both uploads, as they came."""
+    """Return the digest of both uploads, as they came."""
     return sha256(b"".join(sha256(upload.tobytes()).digest() for upload in filters)).digest()
 
 
 async def to_the_end(work: Callable[[Callable[[], None]], R], /) -> R:
-    """Whoever waits or not."""
+    """Do the work to its end, even if nobody waits."""
     return work(lambda: None)
 
 
@@ -334,13 +336,15 @@ async def run_data_party(
     uniform: UniformInt = system_uniform,
     in_thread: InThread = directly,
 ) -> LinkedRows:
-    """
+    """Link this party's records with those of the other.
+
     Args:
         records: a column of texts for each field of the encoding.
-        public_key: the key node's, checked by whoever received it.
-        first: whether this party comes before the other one in the key node's order.
-        begin: called once the other party takes part, before anything leaves that an outcome depends on; may raise.
-        uniform: the same for the same records gives the same upload.
+        public_key: the key node's key, which the caller has checked.
+        first: True if this party comes before the other one in the key node's order.
+        begin: function that is called once the other party takes part, before anything leaves that an outcome depends
+            on; it may raise.
+        uniform: randomness; the same for the same records gives the same upload.
 
     Raises:
         DataError: the records cannot be linked, or too few of them match.
@@ -377,18 +381,19 @@ async def run_key_node(
     while_wanted: WhileWanted = to_the_end,
     report: Report = silent,
 ) -> LinkageSummary:
-    """
+    """Match the records of two data parties.
+
     Args:
-        data_parties: two, the first one first.
-        draw: a digest of both uploads -> what slots are drawn from; the same for the same uploads, unrelated for any
-            other: a row that kept its slot while others moved would be told apart.
-        randomisers: under the key node's own key; nothing is decrypted here.
-        while_wanted: for the comparison, which takes minutes.
-        report: told as rows are matched, and as slots are encrypted; also from the working thread.
+        data_parties: the two parties, the first one first.
+        draw: digest of both uploads -> randomness of the slots: the same for the same uploads, unrelated for any other.
+            Otherwise a row that kept its slot while others moved would be distinguishable.
+        randomisers: randomisers under the key node's own key; nothing is decrypted here.
+        while_wanted: runner of the comparison, which takes minutes.
+        report: function that is called as rows are matched and slots are encrypted; also from the working thread.
 
     Raises:
-        ConfigError: not two data parties; nothing was received.
-        DataError: too few rows match, or too many pairs are alike; both data parties were told that too few match.
+        ConfigError: there are not two data parties; nothing was received.
+        DataError: too few rows match, or too many pairs are alike; both data parties only learn that too few match.
         MalformedMessage: a data party sent what it should not.
     """
     parties = step_2_check_parties(data_parties, me)
@@ -418,9 +423,10 @@ def run_locally(
     names: tuple[str, str],
     uniforms: tuple[UniformInt, UniformInt, UniformInt],
 ) -> tuple[LinkedRows, LinkedRows, LinkageSummary]:
-    """
+    """Run all roles in one process, without a channel: the specification.
+
     Args:
-        uniforms: of the first party, of the second and of the key node.
+        uniforms: randomness of the first party, of the second and of the key node.
 
     Raises:
         DataError: too few rows match, or too many pairs are alike.

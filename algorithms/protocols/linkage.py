@@ -18,12 +18,12 @@ from blindfit.algorithms.paillier.vectors import EncryptedVector
 
 @dataclass(frozen=True, slots=True)
 class LinkageSettings:
-    """Public, and the same at all three.
+    """Settings of a linkage: public, and the same at all three parties.
 
     Args:
         threshold: least Dice coefficient of a match.
-        min_matches: fewer end the session. A party with few records, or with one and inventions, would otherwise
-            learn of single people whether the other has them.
+        min_matches: least number of matches; fewer end the session. A party with few records, or with one record and
+            inventions, would otherwise learn whether the other party has single people.
     """
 
     encoding: clk.Encoding
@@ -36,7 +36,7 @@ class LinkageSettings:
             raise ConfigError(f"min_matches is {self.min_matches}: it must be from 1 to {MAX_RECORDS:,}")
 
     def parameters(self) -> dict[str, ParameterValue]:
-        """For the handshake."""
+        """Return the values that the handshake compares."""
         return {
             **self.encoding.parameters(),
             "linkage_threshold": self.threshold,
@@ -46,10 +46,11 @@ class LinkageSettings:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class LinkedRows:
-    """
+    """Result of a linkage at one data party.
+
     Attributes:
-        positions: for each slot this party's own row, each of them once, or -1 for a row of zeros.
-        mask_enc: for each slot [[1]] where both parties' rows are one person, else [[0]]; frac_bits 0.
+        positions: for each slot this party's own row, each row once, or -1 for a row of zeros.
+        mask_enc: for each slot [[1]] if both parties' rows are one person, else [[0]]; frac_bits 0.
     """
 
     positions: Positions
@@ -58,7 +59,7 @@ class LinkedRows:
 
 @dataclass(frozen=True, slots=True)
 class LinkageSummary:
-    """For the key node's own report; a data party must not see how many match."""
+    """Summary for the key node's own report; a data party must not see how many rows match."""
 
     sizes: tuple[int, int]
     n_matches: int
@@ -69,11 +70,12 @@ class LinkageSummary:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Matched:
-    """What the key node found; `matches` are positions in the two shuffled lists.
+    """Matches that the key node found; `matches` are positions in the two shuffled lists.
 
     Attributes:
-        anybody: there are none, as too many pairs are alike; for the key node's own operator. A data party is told the
-            same as of too few matches: with copies of one record it could ask for a group smaller than `min_matches`.
+        anybody: error for the key node's own operator, if too many pairs are alike; `matches` is then empty. A data
+            party gets the same answer as for too few matches. Otherwise it could use copies of one record to look for a
+            group smaller than `min_matches`.
     """
 
     matches: Pairs

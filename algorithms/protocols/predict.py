@@ -4,14 +4,14 @@ Source: pairwise masks as in Bonawitz et al. 2017, without its recovery (a dropp
 Model: semi-honest; the active party does not collude with passive parties. Rows were aligned before.
 
     step  who            does                                                        sends
-    1     passive p      for each passive q after it: a random 32-byte seed          MaskSeed to q
-    2     passive p      part + sum_{q after p} m_pq - sum_{q before p} m_qp         MaskedScores to the active party
+    1     passive p      for each passive q after it: a random 32-byte seed          MaskSeed to q.
+    2     passive p      part + sum_{q after p} m_pq - sum_{q before p} m_qp         MaskedScores to the active party.
                          mod 2^64, m_pq expanded from the seed
-    3     active         own part + all of them mod 2^64 = the score                 --
+    3     active         own part + all of them mod 2^64 = the score                 nothing.
 
 Departures: none that matter here.
-Learns: the active party, the scores; with one passive party that party's part of each score is the score less its own,
-    which no protocol can hide. The passive parties, nothing.
+Learns: the active party learns the scores. With one passive party, it learns that party's part of each score, which is
+    the score less its own part; no protocol can hide that. The passive parties learn nothing.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from blindfit.algorithms.randomness import UniformInt, system_uniform
 
 Scores = npt.NDArray[np.int64]
 SEED_BYTES = 32
-SCORE_LIMIT = 2**61  # of the sum of all parts: what is larger is no score
+SCORE_LIMIT = 2**61  # of the sum of all parts: a larger sum is not a score
 
 
 # --- messages ------------------------------------------------------------------------------------
@@ -43,7 +43,7 @@ class MaskSeed:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class MaskedScores:
-    scores: IntegerTensor  # (rows,), uniform mod 2^64 where two or more parties are passive
+    scores: IntegerTensor  # (rows,), uniform mod 2^64 with two or more passive parties
 
 
 TABLE = Table(
@@ -51,7 +51,7 @@ TABLE = Table(
     Arrow(
         "1", PASSIVE, PASSIVE, MaskSeed, ONCE, "a mask shared with another passive party", "two passive parties or more"
     ),
-    Arrow("2", PASSIVE, ACTIVE, MaskedScores, ONCE, "a part of scores, masked where two parties are passive"),
+    Arrow("2", PASSIVE, ACTIVE, MaskedScores, ONCE, "a part of scores, masked with two or more passive parties"),
 )
 
 
@@ -63,7 +63,7 @@ def step_1_seed(uniform: UniformInt) -> MaskSeed:
 
 
 def step_2_mask(part: Scores, added: Sequence[MaskSeed], subtracted: Sequence[MaskSeed]) -> MaskedScores:
-    """part + masks of later parties - masks of earlier ones, mod 2^64."""
+    """Return part + masks of later parties - masks of earlier ones, mod 2^64."""
     total = part.view(np.uint64).copy()
     for message in added:
         total += _expand(message.seed, len(part))
@@ -73,8 +73,10 @@ def step_2_mask(part: Scores, added: Sequence[MaskSeed], subtracted: Sequence[Ma
 
 
 def step_3_sum(own: Scores, masked: Sequence[tuple[str, MaskedScores]]) -> Scores:
-    """Raises:
-    MalformedMessage: another length than the rows', or a sum that no score can be.
+    """Sum the parts.
+
+    Raises:
+        MalformedMessage: the length differs from the rows', or the sum is too large for a score.
     """
     total = own.view(np.uint64).copy()
     for sender, message in masked:
@@ -97,7 +99,7 @@ def _expand(seed: bytes, count: int) -> npt.NDArray[np.uint64]:
 
 
 async def run_active(own: Scores, passives: Sequence[str], channel: Channel) -> Scores:
-    """The scores: own part and all others, in steps of the parts' grid."""
+    """Return the scores: own part and all others, in steps of the parts' grid."""
     return step_3_sum(own, [(name, await channel.receive(name, MaskedScores)) for name in passives])
 
 
@@ -109,8 +111,10 @@ async def run_passive(
     channel: Channel,
     uniform: UniformInt = system_uniform,
 ) -> None:
-    """Args:
-    passives: every passive party, in the same order everywhere.
+    """Send the masked part of a passive party.
+
+    Args:
+        passives: every passive party, in the same order everywhere.
     """
     place = list(passives).index(me)
     added = []
@@ -131,7 +135,7 @@ def _check(message: MaskSeed, sender: str) -> MaskSeed:
 
 
 def run_locally(own: Scores, parts: Sequence[Scores], uniform: UniformInt = system_uniform) -> Scores:
-    """All seats in one process; `parts` are the passive parties'."""
+    """Run all roles in one process; `parts` are the passive parties'."""
     seeds = {(i, j): step_1_seed(uniform) for i in range(len(parts)) for j in range(i + 1, len(parts))}
     masked = [
         step_2_mask(

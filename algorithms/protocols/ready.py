@@ -1,17 +1,18 @@
-"""Ready: before a vertical training each data party says how wide it is; after it each party says that it has stored
-its part, and only then lets go of what the training could be resumed from.
+"""Ready: before a vertical training each data party announces its width; after it, each announces its stored part.
 
-Source: our own; what a gradient gives away depends on widths.
+Only when all have stored their parts does a party remove the files from which the training could be resumed.
+
+Source: our own; the leak of a gradient depends on widths.
 Model: semi-honest.
 
     step  who         does                                                      sends
-    1     each P_i    how wide it is                                            Ready to every other
-    2     each        checks the widths of all against the batches              --
-    3     each        has stored its part of the model                          Stored to every other
-    4     each        once all have: removes its checkpoints                    --
+    1     each P_i    its number of columns                                     Ready to every other.
+    2     each        checks the widths of all against the batches              nothing.
+    3     each        has stored its part of the model                          Stored to every other.
+    4     each        once all have: removes its checkpoints                    nothing.
 
 Departures: none.
-Learns: every party, the number of columns of every other.
+Learns: every party learns the number of columns of every other.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ MOST_NAME = 64  # characters
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    columns: Integer  # of the party's block, the intercept included; 0 at a key node
-    checkpoint: Text = ""  # of a job that is resumed: the epoch it can go on from
-    drawn: Text = ""  # a name of what was drawn: the split and the batches; at a key node, its noise
+    columns: Integer  # of the party's block, with the intercept; 0 at a key node
+    checkpoint: Text = ""  # for a resumed job: the epoch from which it can go on
+    drawn: Text = ""  # name of a draw: of split and batches; at a key node, of its noise
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ TABLE = Table(
         VERTICAL,
         Ready,
         ONCE,
-        "number of columns, checkpoints, names of draws, in which session a training was answered",
+        "number of columns, checkpoints, names of draws, the session that answered a training",
     ),
     Arrow("3", VERTICAL, VERTICAL, Stored, ONCE, "that a party has stored its part"),
 )
@@ -66,7 +67,7 @@ def step_2_check(ready: Ready, *, sender: str) -> Ready:
 
 
 def step_2_drawn(told: Mapping[str, Ready]) -> str:
-    """The name of what the data parties drew, which is the same at all of them."""
+    """Return the name of the data parties' draw, which is the same at all of them."""
     first = next(iter(told.values())).drawn
     for party, ready in told.items():
         if ready.drawn != first or len(first) > MOST_NAME:
@@ -83,7 +84,7 @@ def step_4_check(stored: Stored, epochs: int, *, sender: str) -> None:
 
 
 async def run_party(mine: Ready, me: str, others: Sequence[str], channel: Channel) -> Mapping[str, Ready]:
-    """What every party said, this one included."""
+    """Return what every party sent, with this one's own."""
     for other in others:
         await channel.send(other, mine)
     told = {other: step_2_check(await channel.receive(other, Ready), sender=other) for other in others}
@@ -93,10 +94,10 @@ async def run_party(mine: Ready, me: str, others: Sequence[str], channel: Channe
 async def run_key_node(
     mine: Callable[[str], Ready], me: str, data_parties: Sequence[str], channel: Channel
 ) -> Mapping[str, Ready]:
-    """The same at a key node, whose noise is for the splits and batches that the data parties have drawn.
+    """Do the same at a key node, whose noise is for the splits and batches that the data parties have drawn.
 
     Args:
-        mine: the name of what they drew -> what the key node says.
+        mine: name of their draw -> the key node's message.
     """
     told = {party: step_2_check(await channel.receive(party, Ready), sender=party) for party in data_parties}
     own = mine(step_2_drawn(told))
@@ -106,7 +107,7 @@ async def run_key_node(
 
 
 async def run_stored(epochs: int, others: Sequence[str], channel: Channel) -> None:
-    """Steps 3 and 4, up to where every party has stored its part: none is left with a model that another lacks."""
+    """Do steps 3 and 4 until every party has stored its part, so that no party has a model that another lacks."""
     for other in others:
         await channel.send(other, Stored(epochs))
     for other in others:

@@ -1,18 +1,20 @@
-"""Receipts: whoever charges a training to a budget of its own gives the others a signed proof of it, and believes what
-they hold from before: a ledger that was restored from a backup refunds nothing.
+"""Receipts: the party that pays for a training gives the others a signed proof, and trusts their earlier receipts.
+
+So a ledger that was restored from a backup refunds nothing.
 
 Source: our own; the receipt is that of a measurement server's answers (algorithms/privacy/ledger.py).
 Model: the active party wants to keep its own budget, and the others want nothing; a forged receipt is refused.
 
     step  who          does                                                     sends
-    1     active       names the population that pays                           ReceiptAsked to every other
-    2     each other   looks for the newest receipt that it holds of it         ReceiptHeld
-    3     active       checks that its ledger has what they prove; charges      ReceiptGiven to every other
-    4     each other   checks the signature, and keeps it                       --
+    1     active       names the population that pays                           ReceiptAsked to every other.
+    2     each other   looks for its newest receipt of this population          ReceiptHeld.
+    3     active       checks that its ledger has what they prove; charges      ReceiptGiven to every other.
+    4     each other   checks the signature, and keeps the receipt              nothing.
 
 Departures: none.
-Learns: every other party, the name of the population, and which releases about it were charged: mechanism, noise and
-neighbours of each, as every client of a measurement server does; no row, no label and nobody who asked.
+Learns: every other party learns the name of the population, and which releases about it were charged (mechanism, noise
+    and neighbours of each), like every active party that asks a measurement server. It learns no row, no label and no
+    name of a requester.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ class ReceiptAsked:
 
 @dataclass(frozen=True, slots=True)
 class ReceiptHeld:
-    statement: Octets  # empty: it holds none
+    statement: Octets  # empty: it has no receipt
     signature: Octets
 
 
@@ -55,7 +57,7 @@ TABLE = Table(
     "receipts",
     Arrow("1", ACTIVE, OTHERS, ReceiptAsked, ONCE, "the name of the population that pays", PAID),
     Arrow("2", OTHERS, ACTIVE, ReceiptHeld, ONCE, "its own receipt of an earlier charge", PAID),
-    Arrow("3", ACTIVE, OTHERS, ReceiptGiven, ONCE, "which releases the population was charged", PAID),
+    Arrow("3", ACTIVE, OTHERS, ReceiptGiven, ONCE, "the releases charged to the population", PAID),
 )
 
 
@@ -64,7 +66,7 @@ TABLE = Table(
 
 def step_2_check(asked: ReceiptAsked, *, sender: str) -> str:
     if not 1 <= len(asked.population) <= MOST_NAME:
-        raise MalformedMessage(culprit=sender, field="population", reason="is no name", step="ReceiptAsked")
+        raise MalformedMessage(culprit=sender, field="population", reason="is not a name", step="ReceiptAsked")
     return asked.population
 
 
@@ -80,11 +82,12 @@ async def run_payer(
     take: Callable[[Signed, str], None],
     charge: Callable[[], Signed],
 ) -> None:
-    """
+    """Charge a training, and prove the charge to the others.
+
     Args:
-        key: by which the others check what it signs.
-        take: what a party holds, and its name; may raise.
-        charge: charges, and returns the new receipt; raises where the ledger is behind.
+        key: public key by which the others check the signature.
+        take: function of another party's receipt and its name; it may raise.
+        charge: function that charges, and returns the new receipt; it raises if the ledger is behind.
     """
     for other in others:
         await channel.send(other, ReceiptAsked(population))
@@ -104,10 +107,11 @@ async def run_other(
     held: Callable[[str], Signed],
     keep: Callable[[str, Signed, bytes], None],
 ) -> None:
-    """
+    """Receive the proof of payment.
+
     Args:
-        held: a population -> what this party holds of it; two empty ones for nothing.
-        keep: population, receipt, key; raises where the payer did not sign it.
+        held: population -> this party's receipt of it; a pair of empty texts if it has no receipt.
+        keep: function of population, receipt and key; it raises if the payer did not sign the receipt.
     """
     population = step_2_check(await channel.receive(payer, ReceiptAsked), sender=payer)
     await channel.send(payer, ReceiptHeld(*held(population)))

@@ -1,7 +1,7 @@
 """A protocol's table as data: an arrow for each message class that goes from one role to another.
 
-What no table of a session lists never leaves a party: channels look (class, sender's role, receiver's role) up before
-they send, and refuse what comes without a line of its own.
+A message that no table of a session lists never leaves a party: channels look (class, sender's role, receiver's role)
+up before they send, and refuse a message without a line in a table.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ DATA = ACTIVE + PASSIVE
 VERTICAL = DATA + KEY
 ALL = VERTICAL + MEASUREMENT
 
-CIPHERTEXTS = "nothing: ciphertexts"  # what anybody but the key node reads of them
+CIPHERTEXTS = "nothing: ciphertexts"  # all that parties other than the key node can read in them
 
 
 class HowOften(StrEnum):
-    """How many messages of an arrow one sender brings to one receiver, where it brings any, in a run of the protocol.
+    """Number of messages of an arrow that one sender sends to one receiver in a run of the protocol.
 
-    Not every pair of the arrow's roles has any: a chain's party sends to the next one alone.
+    Not every pair of the arrow's roles exchanges messages: a chain's party sends only to the next one.
     """
 
     ONCE = "once"
     EPOCH = "each epoch"
     BATCH = "each batch of each epoch"
-    CHUNKS = "in chunks"  # one or more: as many as the sizes of what is sent ask for
-    ROUNDS = "each round"  # of openings, or of checks: as many as what is computed asks for
+    CHUNKS = "in chunks"  # one or more: the number follows from the sizes of the content
+    ROUNDS = "each round"  # of openings, or of checks: the number follows from the computation
 
     def messages(self, *, epochs: int, batches: int) -> int | None:
-        """The number, for a training of so many epochs with so many batches each; None where it follows from sizes."""
+        """Return the number for a training of so many epochs and batches; None if it follows from sizes."""
         return {
             HowOften.ONCE: 1,
             HowOften.EPOCH: epochs,
@@ -52,11 +52,12 @@ ONCE, EPOCH, BATCH, CHUNKS, ROUNDS = HowOften
 
 @dataclass(frozen=True)
 class Arrow:
-    """
+    """A message class that goes from one role to another.
+
     Attributes:
-        step: as the protocol's docstring numbers it.
-        opened: what the receiver reads of the message.
-        only_with: what must be, or else no such message is sent; empty: nothing.
+        step: number of the step in the protocol's docstring.
+        opened: facts that the receiver reads from the message.
+        only_with: condition under which such messages are sent; empty: always.
     """
 
     step: str
@@ -80,7 +81,7 @@ class Table:
         object.__setattr__(self, "arrows", arrows)
 
     def label(self, arrows: Iterable[Arrow]) -> str:
-        """Their steps, as "align 3, 4"; a protocol whose messages are all of one step goes by its name."""
+        """Return their steps, such as "align 3, 4"; only the protocol's name if all its messages are of one step."""
         if len({arrow.step for arrow in self.arrows}) == 1:
             return self.name
         return f"{self.name} {', '.join(dict.fromkeys(arrow.step for arrow in arrows))}"
@@ -98,11 +99,11 @@ def list_arrows(tables: Iterable[Table]) -> Listed:
 
 @dataclass(frozen=True)
 class Gate:
-    """One party's side of a session: what it may send to whom, and what may come from whom.
+    """One party's side of a session: the messages that it may send and receive, by party.
 
     Args:
-        role: its own.
-        roles: of the others, by name.
+        role: the party's own role.
+        roles: name of another party -> its role.
     """
 
     role: str
@@ -111,15 +112,15 @@ class Gate:
     session: str = ""
 
     def check_sent(self, message: object, to: str) -> None:
-        """Raises LocalProtocolError: no table has the message, so it must not leave."""
+        """Raise LocalProtocolError if no table has the message, which must then not leave."""
         self._require(type(message), self.role, self._role_of(to))
 
     def check_asked(self, kind: type, sender: str) -> None:
-        """Raises LocalProtocolError: this party waits for what no table lets it be sent."""
+        """Raise LocalProtocolError if this party waits for a message that no table lets the sender send."""
         self._require(kind, self._role_of(sender), self.role)
 
     def arrivals_from(self, sender: str) -> Callable[[str], None]:
-        """Takes the name of each message that the sender has sent; raises UnexpectedStep where no table lists it."""
+        """Return a check of each message name of a sender; it raises UnexpectedStep if no table lists the name."""
         ends = (self._role_of(sender), self.role)
         names = frozenset(kind.__name__ for kind, *roles in self.listed if tuple(roles) == ends)
 

@@ -7,7 +7,7 @@ says which one holds: x' is below 2^60. With c0 = c mod 2^b and the borrow u = [
     [x >= 0] = 2^-b (c - c0 - r + s - 2^b u)                      2^-b = 2^(61 - b)
 
 The borrow is found in a tree: of two neighbouring groups of bits, [c < s] = [c < s]_high + [c = s]_high [c < s]_low.
-What is dealt grows with b, and the rounds, 1 and log2(b + 1), with its logarithm: who knows that x is small says so.
+The dealt numbers grow with b, and the rounds, 1 and log2(b + 1), with its logarithm: pass a small b for a small x.
 
 Source: Damgard, Fitzi, Kiltz, Nielsen, Toft 2006; the dealt pair of bits is ours.
 """
@@ -28,7 +28,7 @@ _ONE = np.uint64(1)
 
 
 def comparison_item(name: str, shape: Shape, below: int) -> Item:
-    """r, and the bits of s, highest first, of shape (below + 1, *shape): where c wrapped and where it did not."""
+    """Deal r, and the bits of s, highest first, (below + 1, *shape): for a c that wrapped and one that did not."""
 
     def derive(arrays: Arrays) -> Arrays:
         low, top = _low(arrays["r"], below), (arrays["r"] >= _TOP).astype(np.uint64)
@@ -47,10 +47,10 @@ def _bits(values: Elements, count: int) -> Elements:
 
 
 async def not_negative(party: Party, name: str, x: Share, below: int = MOST_BITS) -> Share:
-    """[x >= 0]: seven rounds, or fewer of small numbers.
+    """Return [x >= 0]: seven rounds, or fewer for small numbers.
 
     Args:
-        below: b, at most 59: |x| < 2^b.
+        below: b, at most 59, with |x| < 2^b.
     """
     dealt = await party.take_dealt(comparison_item(name, x.shape, below))
     (c,) = await party.open_(mask(party.holder, x, dealt["r"], below))
@@ -65,7 +65,7 @@ async def not_negative(party: Party, name: str, x: Share, below: int = MOST_BITS
 
 
 async def _below(party: Party, name: str, public: Elements, bits: Share) -> Share:
-    """[public < s], s by its bits."""
+    """Return [public < s], s by its bits."""
     mine = _bits(public, len(bits))
     less = bits.times(f.subtract(np.ones_like(mine), mine))
     equal = _equal(party.holder, mine, bits)
@@ -82,6 +82,6 @@ async def _below(party: Party, name: str, public: Elements, bits: Share) -> Shar
 
 
 def _equal(holder: Holder, mine: Elements, bits: Share) -> Share:
-    """1 - (mine xor bit) = mine bit + (1 - mine)(1 - bit)."""
+    """Return 1 - (mine xor bit) = mine bit + (1 - mine)(1 - bit)."""
     twice = f.subtract(f.add(mine, mine), np.ones_like(mine))  # 1 where mine is 1, else -1
     return holder.plus(bits.times(twice), f.subtract(np.ones_like(mine), mine))

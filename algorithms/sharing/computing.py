@@ -1,7 +1,7 @@
-"""Whole computations on shares, as one party does them: each is a few lines of what it takes and what it opens.
+"""Whole computations on shares, as one party does them: each is a few lines with its dealt items and openings.
 
-`Party` is all that they see of the others: what a dealer gave, and what all open together. Everything opened here is
-masked; an opening that nothing masks is a release, and is not this module's.
+`Party` is all that they see of the others: a dealer's items, and the openings of all together. Every opened value here
+is masked; an opening without a mask is a release, and is not in this module.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from blindfit.algorithms.sharing.shares import Holder, Share
 
 
 class Party(Protocol):
-    """One party of a computation; all do the same, with the same names, in the same order."""
+    """One party of a computation; all parties do the same, with the same names, in the same order."""
 
     @property
     def holder(self) -> Holder: ...
@@ -25,19 +25,19 @@ class Party(Protocol):
         ...
 
     async def open_(self, *shares: Share) -> list[Elements]:
-        """Return what all parties' shares add up to: one round, however many there are."""
+        """Return the sums of all parties' shares: one round for any number of shares."""
         ...
 
 
 async def multiply(party: Party, name: str, x: Share, y: Share) -> Share:
-    """x y, elementwise: one round."""
+    """Return x y, elementwise: one round."""
     dealt = await party.take_dealt(products.product_item(name, x.shape))
     d, e = await party.open_(*products.mask_factors(x, y, dealt))
     return products.product(party.holder, dealt, d, e)
 
 
 async def divide(party: Party, name: str, x: Share, bits: int) -> Share:
-    """x / 2^bits for |x| < 2^59, with an error below 1: one round."""
+    """Return x / 2^bits for |x| < 2^59, with an error below 1: one round."""
     dealt = await party.take_dealt(truncation.truncation_item(name, x.shape, bits))
     (opened,) = await party.open_(truncation.mask(party.holder, x, dealt["r"]))
     return truncation.truncate(party.holder, dealt, opened, bits)

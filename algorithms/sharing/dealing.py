@@ -1,26 +1,27 @@
-"""Preprocessing: what a dealer shares among the parties before they need it.
+"""Preprocessing: arrays that a dealer shares among the parties before they need them.
 
 An item is a few arrays that belong together, such as a and b at random and c = a b. The parties expand nearly all of
-their shares from seeds that each has in common with the dealer; the rest, what the sum still lacks, goes to the first
-party alone. An array is
-  random     the sum of what the seeds give; nobody but the dealer knows it, and only the MACs need a correction;
-  known      to one party: what that party's seed gives;
-  derived    computed by the dealer from all the others.
+their shares from seeds that each has in common with the dealer. Only the first party gets a correction: the rest that
+the sum lacks. There are three kinds of array.
+  Random     the sum of the seeds' streams; only the dealer knows it, and only the MACs need a correction.
+  Known      to one party: that party's seed gives it.
+  Derived    computed by the dealer from all the others.
 
-Every item has a name of its own, which no other has under the same seeds, in any run: a mask that is used twice shows
-the difference of what it hid. Names say what an item is for; indices are reserved before they are used (MATH 4.5).
+Every item has its own name, which no other item has under the same seeds, in any run: a mask that is used twice shows
+the difference of the numbers that it hid. A name describes the purpose of the item; indices are reserved before they
+are used (MATH 4.5).
 
-An item is one stream of each seed: the values of all arrays, those at random first, and then the MACs of all. So the
-correction is of the stream's end.
+An item is one stream of each seed: the values of all arrays, random ones first, and then the MACs of all. So the
+correction is for the stream's end.
 
     step  who        does                                                       sends
-    1     dealer     draws a seed for each party; mac_key = the sum of shares   Seed to each
-    2     dealer     for each item, in order                                    Correction to the first party
+    1     dealer     draws a seed for each party; mac_key = the sum of shares   Seed to each.
+    2     dealer     for each item, in order                                    Correction to the first party.
 
 Source: Boyle, Couteau, Gilboa, Ishai, Kohl, Scholl 2019 call such dealing "pseudorandom correlation generators" in
 their trivial form; the MACs are those of SPDZ.
-Learns: the dealer knows every item and the MAC key, and so, with any one party, what that party sees opened; it sees no
-opened value itself. No party learns anything.
+Learns: the dealer knows every item and the MAC key. With any one party's help it also knows the numbers behind that
+    party's openings; by itself it sees no opened value. No party learns anything.
 """
 
 from __future__ import annotations
@@ -45,12 +46,12 @@ MAC_KEY = "mac key share"
 
 @dataclass(frozen=True)
 class Item:
-    """What is dealt under one name.
+    """Arrays that are dealt under one name.
 
     Attributes:
-        name: what it is for, with its index.
+        name: purpose of the item, with its index.
         random: shapes of arrays that nobody knows.
-        known: by name of the array, the place of the party that knows it, and its shape.
+        known: name of an array -> the place of the party that knows it, and the array's shape.
         derived: shapes of arrays that `derive` computes from the others.
     """
 
@@ -66,7 +67,7 @@ class Item:
 
     @property
     def size(self) -> int:
-        """Elements of all arrays."""
+        """Number of elements of all arrays."""
         return _size(self.shapes)
 
     @property
@@ -74,16 +75,17 @@ class Item:
         return _size(self.random)
 
     def correction_length(self, *, macs: bool) -> int:
-        """Elements that go to the first party."""
+        """Return the number of elements that go to the first party."""
         return self.size * (1 + macs) - self.n_random
 
     def stream(self, seed: Seed, *, macs: bool) -> Elements:
         return seed.elements(f"{self.name}/shares", (self.size * (1 + macs),))
 
     def derive_known_array(self, seed: Seed, name: str) -> Elements:
-        """
+        """Derive an array that one party knows.
+
         Args:
-            seed: of the party that knows it.
+            seed: seed of the party that knows it.
         """
         return seed.elements(f"{self.name}/{name}/known", self.known[name][1])
 
@@ -93,7 +95,7 @@ def _size(shapes: Mapping[str, Shape]) -> int:
 
 
 def _cut(elements: Elements, shapes: Mapping[str, Shape]) -> dict[str, Elements]:
-    """What stands one behind the other."""
+    """Cut elements into arrays that stand one after the other."""
     arrays, place = {}, 0
     for name, shape in shapes.items():
         size = math.prod(shape)
@@ -104,10 +106,11 @@ def _cut(elements: Elements, shapes: Mapping[str, Shape]) -> dict[str, Elements]
 
 @dataclass(frozen=True, repr=False)
 class Dealer:
-    """
+    """The dealer of all items.
+
     Attributes:
         seeds: one for each party, in their order.
-        macs: whether there are any.
+        macs: True if shares have MACs.
     """
 
     seeds: Sequence[Seed]
@@ -118,8 +121,10 @@ class Dealer:
         return f.total([mac_key_share(seed) for seed in self.seeds])
 
     def deal(self, item: Item) -> tuple[Arrays, Elements]:
-        """What is dealt, which leaves the dealer in shares alone, and the correction that the first party is sent: of
-        the values of all but random arrays, and of all MACs."""
+        """Return the arrays, which leave the dealer only in shares, and the correction for the first party.
+
+        The correction is for the values of all arrays except random ones, and for all MACs.
+        """
         sums = item.stream(self.seeds[0], macs=self.macs)
         for seed in self.seeds[1:]:
             f.add_to(sums, item.stream(seed, macs=self.macs))
@@ -146,7 +151,7 @@ class Expander:
     """A party's side of the dealing.
 
     Attributes:
-        place: of this party; 0 is the one that gets corrections.
+        place: place of this party; place 0 gets corrections.
     """
 
     seed: Seed
@@ -158,9 +163,10 @@ class Expander:
         return Holder(self.place == 0, mac_key_share(self.seed) if self.macs else None)
 
     def shares(self, item: Item, correction: Elements | None = None) -> dict[str, Share]:
-        """
+        """Return this party's shares of an item.
+
         Args:
-            correction: of the first party; others have none.
+            correction: correction of the first party; None for others.
 
         Raises:
             LocalProtocolError: the correction is not one for this item.

@@ -1,25 +1,25 @@
-"""Gradient descent on shares: four rounds a step, and nothing that is opened says anything.
+"""Gradient descent on shares: four rounds a step, and no opened number reveals anything.
 
-    round  what is opened                                                 what each party has then, in shares
-    1      F = w - V                                                      z = X w
+    round  opened numbers                                                 shares that each party then has
+    1      F = w - V                                                      z = X w.
     2      c = z + 2^59 + r                                               e = rate / rows (sigmoid(z) - y), z in coarse
-                                                                          units for the test of its range
-    3      G = e - V'                                                     g = X^T e
-    4      g, l2 w and momentum v under masks of truncations              v <- momentum v - g - rate l2 w,  w <- w + v
+                                                                          units for the test of its range.
+    3      G = e - V'                                                     g = X^T e.
+    4      g, l2 w and momentum v under masks of truncations              v <- momentum v - g - rate l2 w,  w <- w + v.
 
-A linear model's e = rate / rows (z - y) needs no waves: round 2 divides z twice, by what brings it to the bits of y and
-by a coarse unit. That takes a round all the same, as z at its own scale leaves no room for g, but deals 4 numbers a row
-in place of two for each wave.
+A linear model's e = rate / rows (z - y) needs no waves: round 2 divides z twice, to the bits of y and to a coarse unit.
+That takes a round all the same, as z at its own scale leaves no bits for g, but it deals 4 numbers a row in place of
+two for each wave.
 
-Where rows have weights of their own, secret and known to the active party, two rounds follow the second: residuals
+If rows have their own weights, secret and known to the active party, two rounds follow the second: residuals
 times weights, and a division by the scale of weights.
 
-With an l1 penalty the soft threshold of w + v follows (soft_threshold.py), in eight rounds more, and the move that
-momentum repeats is what it leaves of v.
+With an l1 penalty the soft threshold of w + v follows (soft_threshold.py), in eight more rounds. The move that momentum
+repeats is the rest that the threshold leaves of v.
 
-X is the batch's rows of a matrix whose E = X - U was opened once (sharing/products.py), V, V', r and the masks of
+X is the batch's rows of a matrix whose E = X - U was opened once (sharing/products.py). V, V', r and the masks of
 truncations are new in every step. Rate and rows are folded into the public factors of the sigmoid's waves, or into
-that of z - y.
+those of z - y.
 
 Source: MATH 4.9; Mohassel, Zhang 2017 (SecureML) for matrices that are masked once.
 """
@@ -44,10 +44,11 @@ from blindfit.algorithms.sharing.waves import Waves
 
 @dataclass(frozen=True, repr=False)
 class Labels:
-    """
+    """The labels of a batch, in shares.
+
     Attributes:
-        y: 0 and 1, (rows,); of a linear model, at scales.waves.wave bits.
-        row_weights: at Step.row_weight_bits; None where all rows count alike.
+        y: 0 and 1, (rows,); for a linear model, numbers at scales.waves.wave bits.
+        row_weights: weights at Step.row_weight_bits; None if all rows count alike.
     """
 
     y: Share
@@ -59,15 +60,15 @@ class Labels:
 
 @dataclass(frozen=True)
 class Step:
-    """What is public of one step.
+    """The public parameters of one step.
 
     Attributes:
-        name: no other step has it.
-        rows: of the batch.
-        penalised: of each column, 0 or 1: an intercept is not pulled to zero.
-        l1: after each move weights are drawn to zero by rate l1, where they are penalised.
-        row_weight_bits: None where all rows count alike.
-        waves: of the sigmoid; in any model, their bound is that of a score.
+        name: unique name of the step.
+        rows: number of rows of the batch.
+        penalised: 0 or 1 for each column: an intercept is not pulled to zero.
+        l1: after each move, penalised weights are drawn to zero by rate l1.
+        row_weight_bits: bits of row weights; None if all rows count alike.
+        waves: waves of the sigmoid; in any model, their bound is that of a score.
     """
 
     name: str
@@ -84,7 +85,7 @@ class Step:
 
     @property
     def threshold(self) -> Elements:
-        """Of the soft threshold, (columns,), at weight_bits."""
+        """The soft threshold, (columns,), at weight_bits."""
         each = round(self.rate * self.l1 * 2.0**self.scales.weight_bits)
         return field.multiply(field.elements([each]), self.penalised)
 
@@ -94,7 +95,7 @@ class Step:
 
     @property
     def linear_factor(self) -> int:
-        """At scales.waves.coefficient bits: the rate of a linear model is what this makes of it."""
+        """Factor of a linear model at scales.waves.coefficient bits, rounded; it defines the model's rate."""
         return round(self.factor * 2.0**self.scales.waves.coefficient)
 
     @property
@@ -107,18 +108,18 @@ class Step:
 
     @property
     def coarse_shift(self) -> int:
-        """What divides a score into coarse units (ranges.py)."""
+        """Bits by which a score is divided into coarse units (ranges.py)."""
         return self.scales.waves.score + ranges.unit_bits(self.waves)
 
     @property
     def score_shift(self) -> int:
-        """What divides a linear model's score to the bits of its labels."""
+        """Bits by which a linear model's score is divided to the bits of its labels."""
         return self.scales.waves.score - self.scales.waves.wave
 
 
 @dataclass(frozen=True)
 class Items:
-    """What is dealt for one step, in the order of its use."""
+    """Dealt items of one step, in the order of their use."""
 
     forward: Item
     residual: Item
@@ -131,9 +132,10 @@ class Items:
 
     @classmethod
     def of(cls, step: Step, mask: Mask) -> Items:
-        """
+        """Return the items of a step.
+
         Args:
-            mask: the dealer's: the batch's rows of U. Parties never call it.
+            mask: function that returns the batch's rows of U, for the dealer. Parties never call it.
         """
         k, bits = (step.columns,), step.scales.decay_bits
         return cls(
@@ -178,11 +180,11 @@ class State:
 async def move(
     party: Party, step: Step, batch: MaskedMatrix, labels: Labels, state: State, noise: Share | None = None
 ) -> tuple[State, Share]:
-    """One step: the model after it, and the scores before it, in coarse units, whose range is still to be tested.
+    """Take one step; return the model after it, and the scores before it in coarse units, for a later range test.
 
     Args:
         batch: X, (rows, columns), features at feature_bits.
-        noise: that the gradient gets before anything is made of it, (columns,).
+        noise: noise that is added to the gradient first, (columns,).
     """
     items, w = Items.of(step, batch.dealer_mask), state.weights
     gradient, coarse = await _gradient(party, step, items, batch, labels, w)
@@ -212,7 +214,7 @@ async def draw_to_zero(party: Party, step: Step, w: Share) -> Share:
 async def _gradient(
     party: Party, step: Step, items: Items, batch: MaskedMatrix, labels: Labels, w: Share
 ) -> tuple[Share, Share]:
-    """Rounds 1 to 3; at feature_bits + residual_bits."""
+    """Do rounds 1 to 3; return the gradient at feature_bits + residual_bits, and coarse scores."""
     dealt = await party.take_dealt(items.forward)
     (masked,) = await party.open_(w - dealt["v"])
     z = batch.times(w, dealt, masked)
@@ -223,11 +225,12 @@ async def _gradient(
 
 
 async def residuals(party: Party, step: Step, items: Items, z: Share, labels: Labels) -> tuple[Share, Share]:
-    """Round 2: rate / rows (sigmoid(z) - y), or (z - y), at residual_bits, times the rows' weights; and z in coarse
-    units.
+    """Do round 2: return rate / rows (sigmoid(z) - y), or (z - y), at residual_bits, times the rows' weights.
+
+    Also return z in coarse units.
 
     Args:
-        z: scores, at scales.waves.score bits, wherever they come from.
+        z: scores, at scales.waves.score bits.
     """
     dealt = await party.take_dealt(items.residual)
     (c,) = await party.open_(truncation.mask(party.holder, z, dealt["r"]))
@@ -245,7 +248,7 @@ async def residuals(party: Party, step: Step, items: Items, z: Share, labels: La
 
 
 async def _divide(party: Party, asked: list[tuple[Item, Share, int]]) -> list[Share]:
-    """Several divisions in one round."""
+    """Do several divisions in one round."""
     dealt = [await party.take_dealt(item) for item, _, _ in asked]
     hidden = [truncation.mask(party.holder, share, one["r"]) for one, (_, share, _) in zip(dealt, asked, strict=True)]
     opened = await party.open_(*hidden)

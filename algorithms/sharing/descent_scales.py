@@ -1,4 +1,4 @@
-"""On which grids the numbers of a training in shares lie: no sum may leave the field's middle, |x| < 2^59."""
+"""The grids of the numbers of a training in shares: no sum may leave the field's middle, |x| < 2^59."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from blindfit.algorithms.errors import RangeError
 from blindfit.algorithms.sharing.truncation import MOST_BITS
 from blindfit.algorithms.sharing.waves import WaveScales
 
-MOST_WAVE_BITS, MOST_FACTOR_BITS = 17, 21  # beyond, the fit's own error is what remains
+MOST_WAVE_BITS, MOST_FACTOR_BITS = 17, 21  # with more bits, only the fit's own error remains
 LEAST_WAVE_BITS = 8
 FACTOR_ABOVE_WAVE_BITS = 4  # so that both roundings count alike: there are as many factors as waves
 LARGEST_WEIGHT = 64.0  # beyond it a model has long diverged
@@ -21,12 +21,13 @@ class BatchesTooLarge(RangeError):
 
 @dataclass(frozen=True, slots=True)
 class Scales:
-    """
+    """Bits after the binary point of the numbers of a training.
+
     Attributes:
-        feature_bits, weight_bits: after the binary point.
-        waves: of a residual, its factors times rate / rows of the batch; of a linear model's, `wave` are the bits of
-            z - y, and `coefficient` those of its factor.
-        decay_bits: of what shrinks weights and repeats moves.
+        feature_bits, weight_bits: bits of features and weights.
+        waves: scales of a residual; its factors include rate / rows of the batch. In a linear model, `wave` are the
+            bits of z - y, and `coefficient` those of its factor.
+        decay_bits: bits of the factor that shrinks weights and repeats moves.
     """
 
     feature_bits: int
@@ -46,15 +47,15 @@ class Scales:
         residual_bound: float = 1.0,
         noise: float = 0.0,
     ) -> Scales:
-        """The finest that fit.
+        """Return the finest scales that fit.
 
         Args:
-            residual_bound: of sigmoid(z) - y, or of a linear model's z - y.
-            noise: the largest in a batch's gradient, in units of a feature times a residual.
+            residual_bound: bound of sigmoid(z) - y, or of a linear model's z - y.
+            noise: the largest noise in a batch's gradient, in units of a feature times a residual.
 
         Raises:
-            RangeError: none does.
-            BatchesTooLarge: none does, because of the rows of a batch.
+            RangeError: no scales fit.
+            BatchesTooLarge: no scales fit, because of the rows of a batch.
         """
         largest = batch_rows * feature_bound * residual_bound + noise
         room = MOST_BITS - feature_bits - math.ceil(math.log2(largest)) - 1
@@ -78,5 +79,5 @@ class Scales:
 
     @property
     def shift(self) -> int:
-        """By which a batch's gradient is divided to become a move of the weights."""
+        """Bits by which a batch's gradient is divided to become a move of the weights."""
         return self.feature_bits + self.residual_bits - self.weight_bits

@@ -1,4 +1,4 @@
-"""What a party keeps of a vector that stays in shares when its session has ended."""
+"""A party's shares of a vector, kept after the session has ended."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from blindfit.algorithms.sharing.shares import Share
 
 @dataclass(frozen=True, repr=False)
 class KeptShares:
-    """
+    """Kept shares of a vector.
+
     Attributes:
-        share: of the vector; where there are MACs, and of a number behind it that nobody knows.
-        mac_key_share: of the key of these MACs, (1,); None where there are none.
+        share: share of the vector and, with MACs, of a number behind it that nobody knows.
+        mac_key_share: share of the key of these MACs, (1,); None without MACs.
     """
 
     share: Share
@@ -27,7 +28,7 @@ class KeptShares:
 
     @property
     def flat(self) -> Elements:
-        """Values, MACs, the share of their key: what is put in of them."""
+        """Values, MACs and the share of their key, as a later session puts them in."""
         if self.share.mac is None or self.mac_key_share is None:
             return self.share.value
         return np.concatenate([self.share.value, self.share.mac, self.mac_key_share])
@@ -39,6 +40,6 @@ def length_of_kept_share(columns: int, *, macs: bool) -> int:
 
 
 def flat_length(columns: int, *, macs: bool) -> int:
-    """Of `KeptShares.flat`."""
+    """Return the length of `KeptShares.flat`."""
     kept = length_of_kept_share(columns, macs=macs)
     return 2 * kept + 1 if macs else kept

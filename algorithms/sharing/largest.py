@@ -1,8 +1,8 @@
-"""The largest of secret numbers, of which nobody learns which one it is.
+"""The largest of secret numbers; nobody learns which one it is.
 
-In groups of eight each is compared with each, all at once; the one that no other exceeds (of equal ones the first) is
-taken by a sum of products with its 0s and 1s. A comparison takes far more rounds than a product, and a tree of pairs
-needs nine of them for 512 numbers, one after another, where groups need three.
+In groups of eight each number is compared with each, all at once. The number that no other exceeds (of equal ones the
+first) is taken by a sum of products with its 0s and 1s. A comparison takes far more rounds than a product. A tree of
+pairs needs nine of them for 512 numbers, one after another; groups need three.
 
     of a group    [i is it] = prod over j > i of [x_i >= x_j], times prod over j < i of 1 - [x_j >= x_i]
                   largest   = sum_i [i is it] x_i
@@ -22,10 +22,10 @@ GROUP = 8
 
 
 async def largest(party: Party, name: str, x: Share, below: int) -> Share:
-    """Of (n,), of shape (1,): for each division of n by eight the rounds of a comparison, and four.
+    """Return the largest of (n,) numbers, (1,); for each division of n by eight, a comparison's rounds and four.
 
     Args:
-        below: any two of them differ by less than 2^below.
+        below: bits of a bound: any two numbers differ by less than 2^below.
     """
     level = 0
     while len(x) > 1:
@@ -38,7 +38,7 @@ async def largest(party: Party, name: str, x: Share, below: int) -> Share:
 
 
 async def _of_groups(party: Party, name: str, x: Share, below: int) -> Share:
-    """Of each column of (size, groups), of shape (groups,)."""
+    """Return the largest of each column of (size, groups), of shape (groups,)."""
     first, second = np.triu_indices(len(x), 1)
     ahead = await not_negative(party, f"{name}/pairs", x[first] - x[second], below)
     behind = party.holder.plus(-ahead, f.elements([1]))
@@ -53,7 +53,7 @@ async def _of_groups(party: Party, name: str, x: Share, below: int) -> Share:
 
 
 def _factors(size: int) -> npt.NDArray[np.int64]:
-    """Where each number's are among all [x_i >= x_j] of i < j and, behind them, their opposites; (size - 1, size)."""
+    """Return the places of each number's factors in all [x_i >= x_j], i < j, and their opposites; (size - 1, size)."""
     first, second = np.triu_indices(size, 1)
     place = np.zeros((size, size), dtype=np.int64)
     place[first, second] = np.arange(len(first))

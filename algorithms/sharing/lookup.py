@@ -1,8 +1,8 @@
-"""A small secret number as a one-hot vector, with one opening: how rows are counted in bins.
+"""A small secret number as a one-hot vector, with one opening: so rows are counted in bins.
 
 For q in [0, size), c = q + r is opened under a uniform r. Modulo the size, a power of two, q = c - r unless the sum
-wrapped round p, which for so small a q has a chance of size 2^-61, below 2^-52, and would count one row in the bin
-beside its own. So the one-hot vector of q is the dealt one of -r, turned round by c.
+wrapped round p. For so small a q this has a chance of size 2^-61, below 2^-52, and would count one row in a
+neighbouring bin. So the one-hot vector of q is the dealt one of -r, rotated by c.
 
 Source: Ishai, Kushilevitz, Meldgaard, Orlandi, Paskin-Cherniavsky 2013, "one-time truth tables".
 """
@@ -25,7 +25,7 @@ def one_hot_item(name: str, rows: int, size: int) -> Item:
 
 
 async def count(party: Party, name: str, q: Share, size: int) -> Share:
-    """How often each number of 0 .. size - 1 stands in q, (rows,); of shape (size,). One round.
+    """Count each number of 0 .. size - 1 in q, (rows,); return (size,) counts. One round.
 
     Args:
         size: a power of two; every q is below it.

@@ -2,10 +2,10 @@
 
     elementwise   dealt a, b, c = a b.     d = x - a and e = y - b are opened;    x y = c + d b + e a + d e
     forward       dealt V and U V.         F = w - V is opened;                   X w = E w + U F + U V
-    backward      dealt V' and U^T V'.     G = e - V' is opened;                  X^T e = E^T e + U^T G + U^T V'
+    backward      dealt V' and U^T V'.     G = e - V' is opened;                  X^T e = E^T e + U^T G + U^T V'.
 
-X is a matrix of which E = X - U was opened once, under a mask U that no other matrix had before and none will have: so
-a step opens as many numbers as a vector has, and never as many as the matrix.
+X is a matrix of which E = X - U was opened once, under a mask U that no other matrix ever has. So a step opens only as
+many numbers as a vector has, and never as many as the matrix has.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ def product_item(name: str, shape: Shape) -> Item:
 
 
 def mask_factors(x: Share, y: Share, dealt: dict[str, Share]) -> tuple[Share, Share]:
-    """Return d and e, to be opened."""
+    """Return d and e, ready to be opened."""
     return x - dealt["a"], y - dealt["b"]
 
 
 def product(holder: Holder, dealt: dict[str, Share], d: Elements, e: Elements) -> Share:
-    """x y, from what was opened."""
+    """Return x y, from the opened numbers."""
     return holder.plus(dealt["c"] + dealt["b"].times(d) + dealt["a"].times(e), f.multiply(d, e))
 
 
@@ -55,7 +55,7 @@ class SecretMatrix(Protocol):
     def columns(self, which: slice) -> SecretMatrix: ...
 
     def dealer_mask(self) -> Elements:
-        """U, for the dealer's items."""
+        """Return U, for the dealer's items."""
         ...
 
     def times(self, w: Share, dealt: dict[str, Share], masked: Elements, /) -> Share: ...
@@ -86,22 +86,22 @@ class MaskedMatrix:
         return MaskedMatrix(f.contiguous(self.opened[:, which]), self.mask.columns(which))
 
     def times(self, w: Share, dealt: dict[str, Share], masked: Elements) -> Share:
-        """X w.
+        """Return X w.
 
         Args:
-            dealt: of `forward_item`.
+            dealt: shares of `forward_item`.
             masked: F = w - V, opened.
         """
         return w.under(self.opened) + self.mask.times_vector(masked) + dealt["uv"]
 
     def transposed_times(self, e: Share, dealt: dict[str, Share], masked: Elements) -> Share:
-        """X^T e; `dealt` is of `backward_item`, and `masked` is G = e - V'."""
+        """Return X^T e; `dealt` are shares of `backward_item`, and `masked` is G = e - V'."""
         return e.under_transposed(self.opened) + self.mask.transposed_times_vector(masked) + dealt["uv"]
 
 
 @dataclass(frozen=True, repr=False)
 class DealerMatrix:
-    """The dealer's side of a secret matrix X, of which it knows the mask alone; its shares are of zeros."""
+    """The dealer's side of a secret matrix X, of which it knows only the mask; its shares are zeros."""
 
     mask: Elements
 
@@ -122,15 +122,15 @@ class DealerMatrix:
 
 
 def mask_item(name: str, owner: int, shape: Shape) -> Item:
-    """Of what a party puts in: it knows the mask, and tells all what it hides less the mask.
+    """Return the item for a party's input: the party knows the mask, and the others receive its input less the mask.
 
     Args:
-        owner: the party's place.
+        owner: place of that party.
     """
     return Item(f"mask/{name}", known={"u": (owner, shape)})
 
 
-Mask = Callable[[], Elements]  # for the dealer, who alone calls it: the rows of U that the step is about
+Mask = Callable[[], Elements]  # only the dealer calls it: the rows of U in the step
 
 
 def forward_item(name: str, mask: Mask, rows: int, columns: int) -> Item:

@@ -1,12 +1,12 @@
-"""Whether secret numbers lie in the range in which what was computed of them is right: one bit for all together.
+"""A test whether secret numbers lie in the range in which results are right: one bit for all together.
 
-A number is in coarse units h, divided with an error below 1 (truncation.py); with m units below the bound,
+A number is divided to coarse units h with an error below 1 (truncation.py); with m units below the bound,
 
     h (h^2 - 1) (h^2 - 4) ... (h^2 - m^2) = 0    if and only if |h| <= m
 
-A random combination of these products, times a dealt random number, is opened: 0 if all lie in range, and else uniform,
-so that nothing but the bit is told. A number past the bound is always noticed, one in the last unit before it
-sometimes.
+A random combination of these products, times a dealt random number, is opened. It is 0 if all lie in range, and
+otherwise uniform, so only the bit is revealed. A number past the bound is always noticed; a number in the last unit
+before the bound sometimes.
 
 Source: ours; the random combination is that of the MAC check (mac_check.py).
 """
@@ -27,23 +27,23 @@ UNITS_A_PERIOD = 16
 
 
 def unit_bits(waves: Waves) -> int:
-    """log2 of the coarse unit of scores."""
+    """Return log2 of the coarse unit of scores."""
     return round(math.log2(waves.period / UNITS_A_PERIOD))
 
 
 def units_below(waves: Waves) -> int:
-    """m: a score of more units, rounded down or up, may lie past the waves' bound."""
+    """Return m: a score of more units, rounded down or up, may lie past the waves' bound."""
     return math.floor(math.ldexp(waves.bound, -unit_bits(waves))) - 1
 
 
 async def out_of_range(party: Party, name: str, coarse: Share, units: int, coefficients: Seed) -> Share:
-    """To be opened, of shape (1,): 0 if every |h| <= units, else a uniform number that is not 0 (but for 2^-60).
+    """Return a share, (1,), of 0 if every |h| <= units, else of a uniform number (0 with chance 2^-60); to be opened.
 
     Args:
         coarse: h, (n,).
-        coefficients: that nobody chose.
+        coefficients: coefficients that nobody chose.
 
-    Rounds: 2 + log2(units + 1), upwards; 1 of no units.
+    Rounds: 2 + log2(units + 1), rounded up; 1 for no units.
     """
     factors = [coarse]
     if units:
@@ -57,7 +57,7 @@ async def out_of_range(party: Party, name: str, coarse: Share, units: int, coeff
 
 
 async def product_of(party: Party, name: str, factors: Sequence[Share]) -> Share:
-    """Of vectors of one length, elementwise, in a tree."""
+    """Return the elementwise product of vectors of one length, in a tree."""
     level = 0
     while len(factors) > 1:
         pairs = len(factors) // 2

@@ -1,9 +1,9 @@
-"""How large a residual can become in shares, whatever the score: what differential privacy takes a row to change.
+"""The largest residual in shares, for every score: a bound on the change by one row, for differential privacy.
 
-Past the range in which it is right the sigmoid of waves is wrong, and still a sum of waves: between its least and its
-largest value over a whole period. So is what comes of a score that has left the field's middle. A residual p - y of a
-label in {0, 1} is therefore at most 1/2 + max |sum_j b_j sin t_j|, times its factor, and what is lost by rounding: of
-each of the public factors A and of the dealt waves C, as (A + a)(C + c) - A C = a C + A c + a c.
+Past its range the sigmoid of waves is wrong, but it is still a sum of waves: it lies between its least and its largest
+value over a whole period. The same holds for a score that has left the field's middle. A residual p - y with y in
+{0, 1} is therefore at most 1/2 + max |sum_j b_j sin t_j|, times its factor, plus the loss by rounding. Each public
+factor A and each dealt wave C is rounded: (A + a)(C + c) - A C = a C + A c + a c.
 
 Source: MATH 6, last paragraph.
 """
@@ -18,12 +18,12 @@ import numpy as np
 from blindfit.algorithms.sharing.waves import Waves, WaveScales
 
 POINTS = 2**16  # of the period
-ROUNDED = 0.5 + 2.0**-20  # what rounding takes; and floating point before it, of numbers below 2^22 to 50 bits
+ROUNDED = 0.5 + 2.0**-20  # error of rounding, and of floating point before it, for numbers below 2^22 to 50 bits
 
 
 @lru_cache(maxsize=16)
 def largest_swing(waves: Waves) -> float:
-    """max |sum_j b_j sin t_j| over the whole period, rounded up: between two points by the curvature."""
+    """Return max |sum_j b_j sin t_j| over the whole period, rounded up between two points by the curvature."""
     coefficients = np.zeros(POINTS)
     coefficients[1 : waves.count + 1] = waves.sigmoid
     on_points = POINTS * np.fft.ifft(coefficients).imag
@@ -32,10 +32,10 @@ def largest_swing(waves: Waves) -> float:
 
 
 def residual_bound(waves: Waves, scales: WaveScales, factor: float) -> int:
-    """Of |factor (p - y)| at `scales.result` bits, as an integer.
+    """Return a bound of |factor (p - y)| at `scales.result` bits, as an integer.
 
     Args:
-        factor: as `waves.sigmoid` takes it.
+        factor: see `waves.sigmoid`.
     """
     exact = factor * 2.0**scales.result * (0.5 + largest_swing(waves))
     factors = factor * 2.0**scales.coefficient * np.abs(waves.sigmoid)

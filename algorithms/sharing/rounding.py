@@ -1,9 +1,8 @@
-"""Secret numbers clipped to a range, and rounded down to whole steps: exactly, so that the same number always comes out
-as the same.
+"""Secret numbers clipped to a range and rounded down to whole steps, exactly: equal numbers have equal results.
 
-A division (truncation.py) falls to either of two neighbours by chance: whoever had the same number rounded again and
-again would learn more of it each time. So what it gives, t in {q, q + 1} of q = floor(x / 2^bits), is mended by a
-comparison: q = t - 1 + [x - t 2^bits >= 0].
+A division (truncation.py) gives either of two neighbours by chance. A party that had the same number rounded again and
+again would learn more of it each time. So a comparison corrects the result t in {q, q + 1} of q = floor(x / 2^bits):
+q = t - 1 + [x - t 2^bits >= 0].
 """
 
 from __future__ import annotations
@@ -16,10 +15,10 @@ from blindfit.algorithms.sharing.shares import Share, join
 
 
 async def clip(party: Party, name: str, x: Share, limits: Elements) -> Share:
-    """min(max(x, -limit), limit), of |x| + limit < 2^59: eight rounds.
+    """Return min(max(x, -limit), limit), for |x| + limit < 2^59: eight rounds.
 
     Args:
-        limits: of each, (n,).
+        limits: limit of each number, (n,).
     """
     n = len(x)
     moved = join([party.holder.plus(x, f.negative(limits)), party.holder.plus(x, limits)])
@@ -31,7 +30,7 @@ async def clip(party: Party, name: str, x: Share, limits: Elements) -> Share:
 
 
 async def floor(party: Party, name: str, x: Share, bits: int) -> Share:
-    """floor(x / 2^bits), of |x| < 2^58: eight rounds, or fewer for few bits."""
+    """Return floor(x / 2^bits), for |x| < 2^58: eight rounds, or fewer for few bits."""
     near = await divide(party, name, x, bits)
     rest = x - near.times_power_of_two(bits)  # from -2^bits to 2^bits - 1
     is_it = await not_negative(party, f"{name}/rest", rest, bits + 1)

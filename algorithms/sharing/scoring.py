@@ -1,10 +1,10 @@
-"""Scores, log loss, and what a model is worth on rows whose scores nobody learns.
+"""Scores, log loss, and figures of a model on rows whose scores nobody learns.
 
-    loss        sum_i log(2 cosh(z_i / 2)) + z_i / 2 - y_i z_i: the waves' opening, and a product with the labels
-    confusion   sum_i y_i [z_i >= t] and sum_i [z_i >= t], of the decision threshold t in log odds
-    AUC, KS     from how many rows of each class are in each of 256 bins of a flattened probability, ties as halves
+    loss        sum_i log(2 cosh(z_i / 2)) + z_i / 2 - y_i z_i: the waves' opening, and a product with the labels.
+    confusion   sum_i y_i [z_i >= t] and sum_i [z_i >= t], for the decision threshold t in log odds.
+    AUC, KS     from counts of the rows of each class in 256 bins of a flattened probability, ties as halves.
 
-Scores are first clipped to where the waves are right.
+Scores are first clipped to the range in which the waves are right.
 
 Source: MATH 4.7, 4.10.
 """
@@ -25,11 +25,11 @@ from blindfit.algorithms.sharing.waves import Waves, WaveScales
 
 BINS = 256
 LARGEST_LOSS_BITS = 7  # twice the loss of a row is below 128, by the widest waves
-FLATTENED_BY = 3.0  # log odds are binned as sigmoid(z / 3): bins of .05 about 0, and of .2 at 6
+FLATTENED_BY = 3.0  # log odds are binned as sigmoid(z / 3): bins of 0.05 about 0, and of 0.2 at 6
 
 
 async def scores(party: Party, name: str, rows: SecretMatrix, w: Share) -> Share:
-    """X w: one round."""
+    """Return X w: one round."""
     dealt = await party.take_dealt(products.forward_item(name, rows.dealer_mask, len(rows), len(w)))
     (masked,) = await party.open_(w - dealt["v"])
     return rows.times(w, dealt, masked)
@@ -39,10 +39,10 @@ async def scores(party: Party, name: str, rows: SecretMatrix, w: Share) -> Share
 
 
 def loss_scales(rows: int, score_bits: int, row_weight_bits: int = 0) -> WaveScales:
-    """The finest at which a sum over so many rows stays in the field's middle.
+    """Return the finest scales at which a sum over so many rows stays in the field's middle.
 
     Args:
-        row_weight_bits: before and after the point of what multiplies a row's loss.
+        row_weight_bits: bits of a row's weight, before and after the point.
     """
     room = truncation.MOST_BITS - LARGEST_LOSS_BITS - row_weight_bits
     result = min(37, score_bits, room - math.ceil(math.log2(max(rows, 2))))
@@ -53,10 +53,10 @@ def loss_scales(rows: int, score_bits: int, row_weight_bits: int = 0) -> WaveSca
 async def log_loss(
     party: Party, name: str, z: Share, y: Share, chosen: Waves, scales: WaveScales, row_weights: Share | None = None
 ) -> Share:
-    """Twice the sum over the rows, of shape (1,), at scales.result bits and those of row weights: two rounds, or three.
+    """Return twice the sum over the rows, (1,), at scales.result bits and those of row weights: 2 or 3 rounds.
 
     Args:
-        z: at scales.score bits, where the waves are right.
+        z: scores at scales.score bits, in the range in which the waves are right.
         y: 0 and 1.
     """
     shift = scales.score - scales.result
@@ -72,7 +72,7 @@ async def log_loss(
     return losses.total()
 
 
-# --- what a model is worth ------------------------------------------------------------------------------------------
+# --- figures of a model ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, repr=False)
@@ -96,10 +96,10 @@ class Counts:
 async def counts(
     party: Party, name: str, z: Share, y: Share, chosen: Waves, scales: WaveScales, threshold: float
 ) -> Counts:
-    """Of rows with scores z: 13 rounds.
+    """Count over rows with scores z: 13 rounds.
 
     Args:
-        scales: of the loss, for the rows of all parts (`loss_scales`).
+        scales: scales of the loss, for the rows of all parts (`loss_scales`).
         threshold: a probability.
     """
     n, one = len(z), 2.0**scales.score
@@ -133,7 +133,8 @@ async def _count_by_bin(party: Party, name: str, z: Share, y: Share, chosen: Wav
 
 @dataclass(frozen=True, repr=False)
 class Ranks:
-    """
+    """Ranks of rows by score, in shares.
+
     Attributes:
         auc: twice the AUC times the number of pairs of a row with the label and one without, (1,).
         ks: the KS statistic times that number, (1,).
@@ -144,7 +145,7 @@ class Ranks:
 
 
 async def ranks(party: Party, name: str, bins: Share, rows: int) -> Ranks:
-    """From `Counts.bins` of so many rows: 1 round, and those of the largest of 2 BINS."""
+    """Compute from `Counts.bins` of `rows` rows: 1 round, and those of the largest of 2 BINS."""
     negative, positive = bins[:BINS], bins[BINS:]
     below, up_to = negative.cumulate() - negative, positive.cumulate()
     n_negative, n_positive = negative.total(), positive.total()
@@ -163,7 +164,7 @@ async def ranks(party: Party, name: str, bins: Share, rows: int) -> Ranks:
 
 
 async def round_weights(party: Party, name: str, w: Share, weight_bits: int, kept_bits: int, bound: float) -> Share:
-    """Weights clipped to [-bound, bound), in whole steps of 2^-kept_bits: 9 rounds.
+    """Clip weights to [-bound, bound) and round them to whole steps of 2^-kept_bits: 9 rounds.
 
     A weight between two steps becomes either, by chance and without a bias.
     """

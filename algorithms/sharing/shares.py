@@ -1,8 +1,8 @@
 """Additive shares of arrays over F_p, with or without the MACs of SPDZ.
 
-The parties' values add up to the secret array, and their MACs to mac_key times it; nobody knows mac_key, of which every
-party holds a summand. What is linear is computed by each party on its own. Without MACs ("semi-honest") a party is
-believed to send what it should.
+The parties' values add up to the secret array, and their MACs to mac_key times it. Nobody knows mac_key; every party
+has a summand of it. Each party computes linear functions by itself. Without MACs ("semi-honest") a party is believed to
+send what it should.
 
 Source: Damgard, Keller, Larraia, Pastro, Scholl, Smart 2013, "Practical covertly secure MPC for dishonest majority".
 """
@@ -27,7 +27,7 @@ class Share:
 
     Attributes:
         value: uint64 elements, of the array's shape.
-        mac: likewise; None where there are no MACs.
+        mac: MAC elements, of the array's shape; None without MACs.
     """
 
     value: Elements
@@ -53,52 +53,52 @@ class Share:
         return self._each(lambda part: part[index])
 
     def columns(self, which: slice) -> Share:
-        """Of a matrix."""
+        """Return columns of a matrix."""
         return self._each(lambda part: field.contiguous(part[:, which]))
 
     def times(self, public: Elements) -> Share:
-        """Elementwise, by numbers that all know; after numpy's broadcasting."""
+        """Multiply elementwise by public numbers, after numpy's broadcasting."""
         return self._each(lambda part: field.multiply(part, public))
 
     def times_power_of_two(self, bits: int) -> Share:
         return self._each(lambda part: field.times_power_of_two(part, bits))
 
     def times_vector(self, public: Elements) -> Share:
-        """This matrix @ a vector that all know."""
+        """Return this matrix @ a public vector."""
         return self._each(lambda part: field.times(part, public))
 
     def transposed_times_vector(self, public: Elements) -> Share:
         return self._each(lambda part: field.transposed_times(part, public))
 
     def under(self, public: Elements) -> Share:
-        """A matrix that all know @ this vector."""
+        """Return a public matrix @ this vector."""
         return self._each(lambda part: field.times(public, part))
 
     def under_transposed(self, public: Elements) -> Share:
-        """The transpose of a matrix that all know @ this vector."""
+        """Return the transpose of a public matrix @ this vector."""
         return self._each(lambda part: field.transposed_times(public, part))
 
     def total(self) -> Share:
-        """Of all elements, of shape (1,)."""
+        """Return the sum of all elements, of shape (1,)."""
         return self._each(lambda part: field.sum_over_first(part.reshape(-1, 1)))
 
     def cumulate(self) -> Share:
-        """Of a vector: each element with all before it."""
+        """Return the running sums of a vector."""
         return self._each(field.cumulate)
 
     def repeat(self, times: int) -> Share:
         return self._each(lambda part: np.repeat(part, times))
 
     def sum_over_first(self) -> Share:
-        """Along the first axis."""
+        """Sum along the first axis."""
         return self._each(field.sum_over_first)
 
     def transposed(self) -> Share:
-        """Of a matrix."""
+        """Transpose a matrix."""
         return self._each(lambda part: field.contiguous(part.T))
 
     def at_columns(self, places: npt.NDArray[np.int64]) -> Share:
-        """In each row the elements at these columns, which may differ from row to row."""
+        """Take, in each row, the elements at these columns, which may differ from row to row."""
         return self._each(lambda part: np.take_along_axis(part, places, axis=1))
 
     def reshape(self, *shape: int) -> Share:
@@ -113,7 +113,7 @@ class Share:
 
 
 def join(shares: Sequence[Share]) -> Share:
-    """One behind the other, along the first axis."""
+    """Join shares one after the other, along the first axis."""
     macs = [share.mac for share in shares if share.mac is not None]
     whole = np.concatenate([share.value for share in shares])
     return Share(whole, np.concatenate(macs) if len(macs) == len(shares) else None)
@@ -121,11 +121,11 @@ def join(shares: Sequence[Share]) -> Share:
 
 @dataclass(frozen=True, repr=False)
 class Holder:
-    """What a party needs to turn numbers that all know into shares.
+    """A party's means to turn public numbers into shares.
 
     Attributes:
-        first: of the parties, one adds what is public to its value.
-        mac_key_share: of shape (1,); None where there are no MACs.
+        first: True at the one party that adds public numbers to its value.
+        mac_key_share: share of the MAC key, (1,); None without MACs.
     """
 
     first: bool

@@ -1,19 +1,21 @@
-"""A proof that secret rows of integers are short: each of Euclidean norm at most R, by who put them in.
+"""A proof that secret rows of integers are short: each has a Euclidean norm of at most R. The party that put them in
+proves it.
 
-Squares alone prove nothing: modulo p, rows of huge numbers have small sums of squares. So the prover shows two things.
+Only squares would prove nothing: modulo p, rows of huge numbers have small sums of squares. So the prover shows two
+facts.
 
-1. No number is huge. Nobody knew the signs u in {-1, 0, 1} (chances 1/4, 1/2, 1/4) when the rows were put in. Where a
-   number passes 2 b, the chance of |u.w mod p| <= b is at most 1/2: of that number c and the rest s, either s is
-   small, and then s + c and s - c are not, or s is not. So with 64 such sums, each shown to lie in [-b, b) by its
-   bits, no number passes 2 b but for a chance of 2^-64.
-2. The squares of a row and of six more numbers add up to R^2, modulo p: so also as integers, where no number passes
-   2 b and (columns + 6) (2 b)^2 + R^2 < p.
+1. No number is huge. Nobody knew the signs u in {-1, 0, 1} (chances 1/4, 1/2, 1/4) when the rows were put in. If a
+   number passes 2 b, the chance of |u.w mod p| <= b is at most 1/2. Let c be that number and s the rest of the sum:
+   either s is small, and then s + c and s - c are not, or s is not. There are 64 such sums, each shown by its bits to
+   lie in [-b, b). So no number passes 2 b, except with a chance of 2^-64.
+2. The squares of a row and of six more numbers add up to R^2, modulo p. They then also do so as integers, because no
+   number passes 2 b and (columns + 6) (2 b)^2 + R^2 < p.
 
-All of it is linear in what a dealer gave: masks that the prover knows, and their squares, as the square of a masked
-number d + r is d^2 + 2 d r + r^2 with d public. One opened number says whether everything holds.
+All of it is linear in a dealer's arrays: masks that the prover knows, and their squares, as the square of a masked
+number d + r is d^2 + 2 d r + r^2 with d public. One opened number shows whether everything holds.
 
 An honest prover's u.w stays below b: it has |w| = R root(rows) exactly, so by Hoeffding's bound |u.w| > t |w| has a
-chance of at most 2 e^(-t^2), which is 5e-16 at t = 6. Rows go in blocks for that.
+chance of at most 2 e^(-t^2), which is 5e-16 at t = 6. For that bound, rows go in blocks.
 
 Source: ours; random signs as in Gentry, Halevi, Lyubashevsky 2022, "Practical non-interactive publicly verifiable
 secret sharing", and in the "approximate range proofs" of lattice cryptography before it.
@@ -36,12 +38,12 @@ from blindfit.algorithms.sharing.field import Elements
 from blindfit.algorithms.sharing.prg import Seed
 from blindfit.algorithms.sharing.shares import Holder, Share
 
-SQUARES = 6  # that fill a row's up to R^2
+SQUARES = 6  # numbers whose squares fill a row's up to R^2
 PROJECTIONS = 64
 TAIL = 6.0  # t
 MOST_BLOCK_NUMBERS = 2**17  # the signs of a block take 64 MiB
-LEAST_BLOCK_ROWS = 32  # where numbers are many grid steps
-MOST_NUMBERS = 2**27  # of all rows: 2 GiB of shares at a holder
+LEAST_BLOCK_ROWS = 32  # if numbers are many grid steps
+MOST_NUMBERS = 2**27  # of all rows: 2 GiB of shares at a party
 _LIMB_BITS, _LIMBS = 21, 3
 
 Signs = npt.NDArray[np.float64]  # (PROJECTIONS, numbers of a block), of -1, 0 and 1
@@ -49,11 +51,11 @@ Signs = npt.NDArray[np.float64]  # (PROJECTIONS, numbers of a block), of -1, 0 a
 
 @dataclass(frozen=True)
 class Plan:
-    """Public, and the same for all.
+    """Dimensions of a proof: public, and the same for all.
 
     Attributes:
         bits: log2 of b.
-        block_rows: how many rows are projected together.
+        block_rows: number of rows that are projected together.
     """
 
     n_rows: int
@@ -63,13 +65,13 @@ class Plan:
     def __post_init__(self) -> None:
         if self.n_rows * self.width > MOST_NUMBERS:
             raise RangeError(
-                f"{self.n_rows} rows of {self.width} numbers are more than the {MOST_NUMBERS} that shares are held of",
-                hint='use fewer rows or columns, or another trust than "shared-rows" in [walr], or in [evaluate]',
+                f"{self.n_rows} rows of {self.width} numbers are more than the {MOST_NUMBERS} that fit in shares",
+                hint='use fewer rows or columns, or a trust other than "shared-rows" in [walr] or [evaluate]',
             )
         if _rows_that_fit(self.width, self.norm_bound) < LEAST_BLOCK_ROWS:
             raise RangeError(
                 f"rows of norm {self.norm_bound} in {self.n_columns} columns are too long to be proved short",
-                hint="lower frac_bits in [walr], or in [evaluate]"
+                hint="lower frac_bits in [walr] or [evaluate]"
                 + (
                     "; or use fewer columns" if _rows_that_fit(1 + SQUARES, self.norm_bound) >= LEAST_BLOCK_ROWS else ""
                 ),
@@ -104,21 +106,21 @@ def _rows_that_fit(width: int, norm_bound: int) -> int:
 
 
 def longest_to_prove(n_columns: int) -> int:
-    """A norm bound of rows that can be proved short, within an eighth of the largest."""
+    """Return a norm bound of rows that can be proved short, within an eighth of the largest."""
     bound = MAX_NORM_BOUND
     while _rows_that_fit(n_columns + SQUARES, bound) < LEAST_BLOCK_ROWS:
         bound -= bound // 8
     return bound
 
 
-# --- what is dealt ------------------------------------------------------------------------------------------------
+# --- dealt items ------------------------------------------------------------------------------------------------
 
 
 def rows_item(plan: Plan, block: int, prover: Seed | None) -> Item:
-    """Masks of a block's numbers, and the sum of their squares for each row.
+    """Return the item of a block's rows: a mask of its numbers, and the sum of the masks' squares for each row.
 
     Args:
-        prover: whose masks they are; None at who only holds shares.
+        prover: seed of the prover, who knows the masks; None at a party that only has shares.
     """
     rows = plan.blocks[block]
     shape = (rows.stop - rows.start, plan.width)
@@ -132,7 +134,7 @@ def rows_item(plan: Plan, block: int, prover: Seed | None) -> Item:
 
 
 def bits_item(plan: Plan, block: int, prover: Seed | None) -> Item:
-    """Masks of the bits of a block's projections, and their squares."""
+    """Return the item of a block's projections: a mask of their bits, and the masks' squares."""
     shape = (PROJECTIONS, plan.bits + 1)
 
     def derive(_: Arrays) -> Arrays:
@@ -153,7 +155,7 @@ def bit_masks(plan: Plan, block: int, prover: Seed | None) -> Elements:
 
 def _of(prover: Seed | None) -> Seed:
     if prover is None:
-        raise RangeError("who holds shares derives nothing")
+        raise RangeError("a party that has shares derives nothing")
     return prover
 
 
@@ -164,7 +166,7 @@ def fill_rows(rows: IntegerRows, plan: Plan) -> npt.NDArray[np.int64]:
     """Append to each row six numbers whose squares fill its own up to R^2.
 
     Raises:
-        RangeError: a row is longer.
+        RangeError: a row is longer than R.
     """
     wide = rows.astype(np.int64)
     missing = plan.norm_bound**2 - (wide**2).sum(axis=1)
@@ -174,7 +176,7 @@ def fill_rows(rows: IntegerRows, plan: Plan) -> npt.NDArray[np.int64]:
 
 
 def squares_of(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """(n, 6) numbers whose squares add up to these, below 2^51: two of them greedily, four from a table (Lagrange)."""
+    """Return (n, 6) numbers whose squares add up to these (below 2^51): two greedily, four by a table (Lagrange)."""
     first = _roots(numbers)
     rest = numbers - first**2
     second = _roots(rest)
@@ -182,7 +184,7 @@ def squares_of(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 
 
 def _roots(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Rounded down; below 2^52 a float64's root is off by one at most."""
+    """Return roots, rounded down; below 2^52 a float64's root is off by one at most."""
     roots = np.sqrt(numbers.astype(np.float64)).astype(np.int64)
     roots -= roots**2 > numbers
     return roots + ((roots + 1) ** 2 <= numbers)
@@ -190,7 +192,7 @@ def _roots(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 
 @cache
 def _four_squares() -> npt.NDArray[np.int64]:
-    """Of every number up to 2^14 + 1: what two greedy squares leave of a number below 2^52 is less."""
+    """Return four squares for every number up to 2^14 + 1; two greedy squares leave less of a number below 2^52."""
     most = 2**14 + 2
     side = np.arange(math.isqrt(most) + 1)
     first, second = (grid.ravel() for grid in np.meshgrid(side, side))
@@ -213,7 +215,7 @@ def project(signs: Signs, numbers: npt.NDArray[np.int64], plan: Plan) -> npt.NDA
     """Return u.w of a block, exactly: it stays below 2^53.
 
     Raises:
-        RangeError: one passes b, which happens to an honest prover once in 10^12 blocks.
+        RangeError: a projection passes b, which happens to an honest prover once in 10^12 blocks.
     """
     values = (signs @ numbers.reshape(-1).astype(np.float64)).astype(np.int64)
     if np.abs(values).max() >= 1 << plan.bits:
@@ -222,7 +224,7 @@ def project(signs: Signs, numbers: npt.NDArray[np.int64], plan: Plan) -> npt.NDA
 
 
 def bits_of(projections: npt.NDArray[np.int64], plan: Plan) -> npt.NDArray[np.int64]:
-    """(PROJECTIONS, bits + 1), the lowest first, of u.w + b."""
+    """Return the bits of u.w + b, (PROJECTIONS, bits + 1), the lowest first."""
     shifted = projections + (1 << plan.bits)
     return (shifted[:, None] >> np.arange(plan.bits + 1)) & 1
 
@@ -231,7 +233,7 @@ def bits_of(projections: npt.NDArray[np.int64], plan: Plan) -> npt.NDArray[np.in
 
 
 def signs_of(seed: Seed, plan: Plan, block: int) -> Signs:
-    """From a seed that nobody knew when the rows were put in."""
+    """Draw the signs from a seed that nobody knew when the rows were put in."""
     rows = plan.blocks[block]
     count = PROJECTIONS * (rows.stop - rows.start) * plan.width
     octets = seed.elements(f"signs/{block}", (-(-count // 28),)).astype("<u8").view(np.uint8).reshape(-1, 8)
@@ -239,12 +241,12 @@ def signs_of(seed: Seed, plan: Plan, block: int) -> Signs:
     return np.asarray(coins[0].astype(np.float64) - coins[1]).reshape(PROJECTIONS, -1)
 
 
-# --- who hold shares --------------------------------------------------------------------------------------------------
+# --- parties with shares ----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, repr=False)
 class Verifier:
-    """One holder's side: what it computes is linear in its shares.
+    """One party's side of the check; its results are linear in its shares.
 
     Attributes:
         holder: this party.
@@ -254,20 +256,20 @@ class Verifier:
     holder: Holder
 
     def projections(self, signs: Signs, masked: Elements, masks: Share) -> Share:
-        """u.w of a block, (PROJECTIONS,).
+        """Return u.w of a block, (PROJECTIONS,).
 
         Args:
             masked: the block's numbers less their masks, (rows, width): public.
-            masks: shares of these.
+            masks: shares of the masks.
         """
         whole = self.holder.plus(masks, masked)
         return whole._each(lambda part: _project(signs, part))
 
     def of_rows(self, coefficients: Elements, masked: Elements, masks: Share, squares: Share) -> Share:
-        """Zero if the squares of every row add up to R^2; (1,).
+        """Return zero, (1,), if the squares of every row add up to R^2.
 
         Args:
-            coefficients: one for each row, that nobody knew before.
+            coefficients: one for each row; nobody knew them before.
             squares: the sum of the masks' squares, for each row.
         """
         scaled = f.multiply(masked, coefficients[:, None])
@@ -280,7 +282,7 @@ class Verifier:
     def of_bits(
         self, coefficients: Seed, name: str, projections: Share, masked: Elements, given: dict[str, Share]
     ) -> Share:
-        """Zero if the bits are bits, and those of the projections; (1,).
+        """Return zero, (1,), if the bits are 0 or 1, and are those of the projections.
 
         Args:
             masked: the bits less their masks: public.
@@ -297,7 +299,7 @@ class Verifier:
 
 
 def _project(signs: Signs, values: Elements) -> Elements:
-    """Modulo p, by products of floats that are exact: numbers in limbs of 21 bits, fewer than 2^32 of them."""
+    """Project modulo p, by exact products of floats: numbers in limbs of 21 bits, fewer than 2^32 of them."""
     flat = values.reshape(-1)
     mask = np.uint64(2**_LIMB_BITS - 1)
     limbs = np.stack([(flat >> np.uint64(_LIMB_BITS * at)) & mask for at in range(_LIMBS)], axis=1)

@@ -1,7 +1,7 @@
 """Squared errors of a linear model, in shares.
 
-errors      z - y, brought to bits at which the sum of their squares stays in the field's middle: one round
-squares     sum (z - y)^2, twice the loss that is trained on: another
+errors      z - y, brought to bits at which the sum of their squares stays in the field's middle: one round.
+squares     sum (z - y)^2, twice the loss of the training: one more round.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ MOST_ERROR_BITS = 17
 
 
 def error_bits(rows: int, bound: float) -> int:
-    """After the point, of errors up to `bound`: the sum of so many squares, each with its rounding, is below 2^59.
+    """Return the bits of errors up to `bound`: the sum of so many squares, each with its rounding, is below 2^59.
 
-    Its own bits are twice as many.
+    The sum has twice as many bits.
     """
     of_squares = 2 * math.ceil(math.log2(bound)) + math.ceil(math.log2(max(rows, 2)))
     return min(MOST_ERROR_BITS, (truncation.MOST_BITS - 1 - of_squares) // 2)
@@ -29,10 +29,10 @@ def error_bits(rows: int, bound: float) -> int:
 async def squared_errors(
     party: Party, name: str, z: Share, y: Share, score_bits: int, label_bits: int, kept_bits: int
 ) -> Share:
-    """Their sum at 2 kept_bits, (1,): two rounds.
+    """Return the sum of the squared errors at 2 kept_bits, (1,): two rounds.
 
     Args:
-        z, y: at score_bits and label_bits, score_bits being more.
+        z, y: numbers at score_bits and label_bits; score_bits is the larger.
         kept_bits: `error_bits` of all rows that are added up.
     """
     apart = z - y.times_power_of_two(score_bits - label_bits)
@@ -41,7 +41,7 @@ async def squared_errors(
 
 
 async def clip(party: Party, name: str, z: Share, limit: int) -> Share:
-    """z, no farther from 0 than limit: eight rounds."""
+    """Clip z to [-limit, limit]: eight rounds."""
     n = len(z)
     moved = join([party.holder.plus(z, f.elements([bound])) for bound in (limit, -limit)])
     above = await not_negative(party, f"{name}/limits", moved)

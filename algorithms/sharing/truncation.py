@@ -1,13 +1,13 @@
 """Division by 2^bits, with one opening that hides perfectly.
 
 For |x| < 2^59 let x' = x + 2^59, in [0, 2^60), and r uniform in the field. c = x' + r mod p is opened, and is uniform.
-The sum wrapped round p if and only if r >= 2^60 and c < 2^60, so that the dealer's [r >= 2^60] is the wrap where
-c < 2^60, and the wrap is 0 elsewhere. Then
+The sum wrapped round p if and only if r >= 2^60 and c < 2^60. So the wrap is the dealer's [r >= 2^60] if c < 2^60, and
+0 otherwise. Then
 
     x / 2^bits = (c >> bits) + wrap 2^(61 - bits) - (r >> bits) - (2^59 >> bits)    with an error in (-1, 1], mean 0
 
-as p >> bits is one less than 2^(61 - bits), of which the difference of two floors takes part. The 1 is reached, at
-c = 0 and r = p - 2^bits.
+because p >> bits is one less than 2^(61 - bits), and the difference of two floors takes part of that. The error 1 is
+reached at c = 0 and r = p - 2^bits.
 
 Source: MATH 4.6; Catrina, de Hoogh 2010 hide statistically, and lose the bits that hide.
 """
@@ -22,7 +22,7 @@ from blindfit.algorithms.sharing.field import BITS, Elements
 from blindfit.algorithms.sharing.shares import Holder, Share
 
 MOST_BITS = 59
-MOST = 2**MOST_BITS  # what is divided lies between -MOST and MOST
+MOST = 2**MOST_BITS  # the dividend lies between -MOST and MOST
 _TOP = np.uint64(1 << MOST_BITS + 1)
 
 
@@ -36,7 +36,7 @@ def truncation_item(name: str, shape: Shape, bits: int) -> Item:
 
 
 def quotients_item(name: str, shape: Shape, bits: int, coarser_bits: int) -> Item:
-    """Of one number that is divided twice, from one opening."""
+    """Return the item of a number that is divided twice, from one opening."""
 
     def derive(arrays: Arrays) -> Arrays:
         return {**parts_of(arrays["r"], bits), "coarser": arrays["r"] >> np.uint64(coarser_bits)}
@@ -54,12 +54,12 @@ def part_shapes(shape: Shape) -> dict[str, Shape]:
 
 
 def parts_of(r: Elements, bits: int) -> Arrays:
-    """What is dealt of a mask r for a division, whatever else is dealt of it."""
+    """Return the dealt parts of a mask r for a division; an item may deal more of it."""
     return {"shifted": r >> np.uint64(bits), "top": (r >= _TOP).astype(np.uint64)}
 
 
 def mask(holder: Holder, x: Share, r: Share, below: int = MOST_BITS) -> Share:
-    """c, to be opened: for a truncation, and for whatever else starts so, of |x| < 2^below."""
+    """Return c, ready to be opened: for a truncation, or another computation that starts so; |x| < 2^below."""
     return holder.plus(x + r, f.elements([1 << below]))
 
 
@@ -72,8 +72,10 @@ def truncate(holder: Holder, dealt: dict[str, Share], opened: Elements, bits: in
 def quotients(
     holder: Holder, dealt: dict[str, Share], opened: Elements, bits: int, coarser_bits: int
 ) -> tuple[Share, Share]:
-    """Args:
-    dealt: of `quotients_item`.
+    """Return both quotients.
+
+    Args:
+        dealt: shares of `quotients_item`.
     """
     coarser = {"top": dealt["top"], "shifted": dealt["coarser"]}
     return truncate(holder, dealt, opened, bits), truncate(holder, coarser, opened, coarser_bits)

@@ -3,14 +3,14 @@
     python -m benchmarks.dp_lr [--data DIR] [--json FILE] [--plot DIR] [--quick]
 
 Data: two Gaussian classes of the kind in Hoseinpour et al. 2023 (400 private rows, and 60 public ones from a related
-source whose means and variances differ), drawn anew for each seed; and breast cancer (scikit-learn's), split anew for
+source whose means and variances differ), drawn again for each seed; and breast cancer (scikit-learn's), split again for
 each seed into 60 public, 340 private and 169 test rows. `--data DIR` measures DIR/private.csv, public.csv and test.csv
 as well (a column `label` of 0 and 1, the others numbers; the bounds are those of the public rows).
 
-Settings: `defaults`, where the learning rate follows the noise and both arms take their features' scale from the public
-rows, so that the gain is that of the public weights alone; and `fixed rate`, as in the paper: one rate for every
-epsilon, features mapped by declared bounds. Beside them: scikit-learn on the private rows without privacy, and the
-public model as it is. Mean and standard deviation over the seeds.
+There are two settings. With `defaults` the learning rate follows the noise, and both arms take their features' scale
+from the public rows. So the gain is only that of the public weights. With `fixed rate`, as in the paper, one rate
+serves every epsilon, and declared bounds map the features. Two more figures are scikit-learn on the private rows
+without privacy, and the public model as it is. All figures are means and standard deviations over the seeds.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def show(name: str, figures: Mapping[str, Any], console: Console) -> None:
         table = Table(
             "epsilon", "no pre-training", "pre-training", "gain",
             title=f"{name}, {setting}: accuracy on test rows; without privacy {percent(figures['non_private'])}, "
-            f"public model alone {percent(figures['public_alone'])}",
+            f"public model by itself {percent(figures['public_alone'])}",
         )  # fmt: skip
         for row in rows:
             table.add_row(f"{row['epsilon']:g}", *(percent(row[arm]) for arm in ("plain", "pretrained", "gain")))

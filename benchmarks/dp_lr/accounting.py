@@ -4,10 +4,10 @@
 
 A run sums Poisson samples and has epsilon 1. The noise multiplier is the noise over the sensitivity. The columns are
 
-    before    the multiplier that Blindfit took when dp_accounting composed the losses
-    now       the multiplier that it takes since privacy_losses.py composes them after a tilt
-    bound     the least multiplier that can suffice: losses rounded down to a fine grid give a lower bound on epsilon
-    spent     the epsilon of the multiplier of now, counted on a grid that is four times finer
+- before is the multiplier that Blindfit took when dp_accounting composed the losses.
+- now is the multiplier that it takes since privacy_losses.py composes them after a tilt.
+- bound is the least multiplier that can suffice; losses rounded down to a fine grid give a lower bound on epsilon.
+- spent is the epsilon of the multiplier of now, counted on a grid that is four times finer.
 
 The first runs sum all rows in every iteration. For them the analytic Gaussian is exact, before and now.
 """

@@ -44,7 +44,7 @@ class Split:
         return pretrain(*self.public)
 
     def scale_alone(self) -> Pretrained:
-        """The public rows' scale, without what they say of the labels."""
+        """Return the public rows' scale, without what they say of the labels."""
         model = self.pretrained()
         return replace(model, weights=(0.0,) * len(model.weights), intercept=0.0)
 

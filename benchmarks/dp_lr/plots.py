@@ -53,7 +53,7 @@ def accuracy_plot(name: str, figures: Mapping[str, Any]) -> Figure:
             _band(axes, rows, arm, label, colour)
         axes.axhline(figures["non_private"]["mean"], color=INK, linewidth=1.1, label="no privacy (scikit-learn)")
         axes.axhline(
-            figures["public_alone"]["mean"], color=MUTED, linewidth=1.1, linestyle=":", label="public model alone"
+            figures["public_alone"]["mean"], color=MUTED, linewidth=1.1, linestyle=":", label="public model by itself"
         )
         axes.set_xscale("log")
         axes.set_xticks(EPSILONS, [f"{epsilon:g}" for epsilon in EPSILONS])
@@ -79,7 +79,7 @@ def _band(axes: Axes, rows: Sequence[Mapping[str, Any]], arm: str, label: str, c
 
 
 def loss_plot(split: Split) -> Figure:
-    """On test rows, which are public here; the private rows' own loss would have to be paid for."""
+    """Draw the loss on test rows, which are public here; the private rows' own loss would have to be paid for."""
     figure = Figure(figsize=(9.6, 4.0), layout="constrained", facecolor="white")
     panels = figure.subplots(1, 2, sharey=True)
     starts = {"plain": split.scale_alone(), "pretrained": split.pretrained()}
@@ -98,7 +98,7 @@ def loss_plot(split: Split) -> Figure:
 
 
 def loss_without_privacy(split: Split, init: Pretrained) -> list[float]:
-    """The estimator's own descent at its largest rate, with nothing added to the sums."""
+    """Return the estimator's own descent at its largest rate, with nothing added to the sums."""
     model, start = DPLogisticRegression(), init.weights_for(init.standardiser)
     rows, test = (append_constant(init.standardiser.transform(part[0])) for part in (split.private, split.test))
     rate = dp_gradient.default_learning_rate(1e-12, rows.shape[1], model.n_iterations, model.clip_norm)
@@ -118,7 +118,7 @@ def loss_without_privacy(split: Split, init: Pretrained) -> list[float]:
 
 
 def boundary_plot(split: Split) -> Figure:
-    """Several fits of the same rows at each epsilon: how far the noise turns the line."""
+    """Draw several fits of the same rows at each epsilon, to show how far the noise turns the line."""
     figure = Figure(figsize=(11.2, 5.6), layout="constrained", facecolor="white")
     grid = figure.subplots(len(ARMS), len(BOUNDARY_EPSILONS), sharex=True, sharey=True)
     best = LogisticRegression().fit(*split.private)
@@ -152,7 +152,7 @@ def _points(axes: Axes, split: Split) -> None:
 
 
 def _boundary(axes: Axes, model: Any, colour: str, label: str, *, width: float, alpha: float) -> None:
-    """The line where the score is 0: w_1 x_1 + w_2 x_2 + b = 0."""
+    """Draw the line where the score is 0: w_1 x_1 + w_2 x_2 + b = 0."""
     (first, second), intercept = model.coef_[0], model.intercept_[0]
     normal = np.array([first, second])
     point = -intercept * normal / (normal @ normal)

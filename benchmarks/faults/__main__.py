@@ -1,9 +1,9 @@
-"""Each party of each system is killed at random moments and started again: is the job resumed, or is its end clean?
+"""Kill each party of each system at random moments and start it again: is the job resumed, or is its end clean?
 
     python -m benchmarks.faults [--moments N] [--seed N] [--systems NAME,NAME] [--json FILE] [--quick]
 
-The jobs are those of the examples, rehearsed: nothing is charged. Each runs once without a fault, for the time that it
-takes. Then a random party is killed at a random moment of this time, and started again. An outcome is right if
+The jobs are those of the examples, rehearsed, so nothing is charged. Each runs once without a fault, to measure its
+time. Then a random party is killed at a random moment of this time, and started again. An outcome is right if
 
 - the job is resumed and ends with a report,
 - the job was over, or the party had done its part, or
@@ -56,10 +56,10 @@ class Struck:
     """The end of a job.
 
     Attributes:
-        doing: what the party did at that moment.
+        doing: action of the party at that moment.
         outcome: RESUMED, OVER, CLEAN or WRONG.
-        after_epoch: where the job went on; None where it did not.
-        error: why the job ended.
+        after_epoch: epoch after which the job continued; None if it did not.
+        error: reason why the job ended.
     """
 
     system: str
@@ -76,7 +76,7 @@ def study(system: str, job: Job[Any], out: Path, seconds: float, draw: random.Ra
     """Kill a party of a rehearsed job at a random moment, and start it again.
 
     Args:
-        seconds: what the job takes without a fault.
+        seconds: time of the job without a fault.
     """
     party = draw.choice(list(job.parties))
     fault = Fault.parse(f"restart {party} after {draw.uniform(0.0, seconds) + 0.001:.3f}s")
@@ -102,8 +102,8 @@ def judge(found: Mapping[str, Any], party: str, error: BlindfitError | None) -> 
     """Return the outcome of a job whose party was killed.
 
     Args:
-        found: what faults.json has.
-        error: why the job ended; None: it is done.
+        found: content of faults.json.
+        error: reason why the job ended; None if it is done.
     """
     if error is None:
         return RESUMED if len(found["sessions"]) > 1 else OVER

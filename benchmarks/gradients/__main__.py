@@ -1,12 +1,13 @@
-"""What gradients give away: every table of docs/gradients.md that has measured figures.
+"""Measure what gradients reveal: the tables of docs/evidence/attacks.md.
 
     python -m benchmarks.gradients [--data DIR] [--json FILE] [--quick]
 
-1. `attacks`: labels by lattice and by least squares, lone rows, a partner's column, with the defences off and at the
-   defaults.
-2. `batches`: what least squares gains on the own score at jitter .25 in batches of 128, 256 and 512, means of 20 data
-   sets; what ten trainings on the same labels add up to; the joint model's AUC on DIR/bank and DIR/breast.
-3. `label_dp`: the attacks under label DP, and the bits of a column that fresh noise leaves to a partner.
+1. `attacks` has labels by lattice and by least squares, lone rows, and a partner's column, with the defences off and at
+   the defaults.
+2. `batches` has the gain of least squares over the own score at jitter 0.25, in batches of 128, 256 and 512, as means
+   of 20 data sets. It also has the sum of ten trainings on the same labels, and the joint model's AUC on DIR/bank and
+   DIR/breast.
+3. `label_dp` has the attacks under label DP, and the bits of a column that fresh noise leaves to a partner.
 
 The attacks are those of tests/attacks, on the integers that the protocol shows. Times are of the processor.
 Without --data the data are looked for in ../shared/data.

@@ -1,4 +1,7 @@
-"""The attacks on gradients, with the defences off and at the defaults: the first table of docs/gradients.md."""
+"""Attacks on gradients, with the defences off and at the defaults.
+
+It makes the first table of docs/evidence/attacks.md.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +48,7 @@ def measure(effort: Effort) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Guess:
-    """At the labels of one batch."""
+    """Guess at the labels of one batch."""
 
     labels: Floats
     found: Floats
@@ -112,7 +115,7 @@ def guess_from_differences(setting: Setting, weight: float, effort: Effort) -> G
 
 
 def differences(effort: Effort) -> dict[str, Any]:
-    """At the defaults the attacker tries every weight of the equations, and has the best."""
+    """Return the guesses from differences; at the defaults the attacker tries every weight of the equations."""
     start: dict[str, Any] = {**lattice_labels.SECRET_START, "batch_rows": effort.rows, "epochs": effort.epochs}
     off, defended = without_defences(**start), replace(DEFAULTS, **start)
 
@@ -132,7 +135,7 @@ def differences(effort: Effort) -> dict[str, Any]:
 
 
 def least_squares(effort: Effort) -> dict[str, Any]:
-    """On data sets of 2,000 rows, 10 + 10 columns: means."""
+    """Return means over data sets of 2,000 rows with 10 + 10 columns."""
     reshuffled = {**RESHUFFLED, "epochs": min(RESHUFFLED["epochs"], effort.epochs)}
     settings = {
         "off": without_defences(**reshuffled),
@@ -166,7 +169,7 @@ def lone(effort: Effort) -> dict[str, dict[str, float]]:
 
 
 def standing_out(effort: Effort) -> dict[str, list[int]]:
-    """How many of breast cancer's training rows are shortened in 20 columns, in several orders of the rows."""
+    """Return how many training rows of breast cancer are shortened in 20 columns, in several orders of the rows."""
     found: dict[str, list[int]] = {"training_rows": [], "batches of 128": [], "one batch": []}
     data, split = breast(), preparation_of(DEFAULTS.job)
     for seed in range(effort.many):

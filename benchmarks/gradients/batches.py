@@ -1,4 +1,4 @@
-"""What the size of batches does: to least squares on labels, to what trainings add up to, and to the joint model."""
+"""Effect of the batch size on least squares on labels, on the sum of several trainings, and on the joint model."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _attacked(setting: Setting, signal: tuple[float, float], data_sets: int) -> 
 
 
 def trainings(effort: Effort) -> dict[str, Any]:
-    """AUC of guesses at the same labels from one training and from several in other batches of 128: means."""
+    """Return the mean AUC of guesses at the same labels, from one training and from several in other batches of 128."""
     of_each = [least_squares_labels.retrained(effort.again, seed) for seed in range(effort.data_sets)]
     return {
         "trainings": effort.again,
@@ -55,7 +55,7 @@ def trainings(effort: Effort) -> dict[str, Any]:
 
 
 def joint_models(data: Path, effort: Effort) -> Iterator[dict[str, Any]]:
-    """Median AUC on test rows, over orders of the rows and draws of the noise."""
+    """Yield the median AUC on test rows, over orders of the rows and draws of the noise."""
     for name, pooled, epsilon in (
         ("bank marketing", bank(data), None),
         ("bank marketing", bank(data), EPSILON),

@@ -1,4 +1,4 @@
-"""How much benchmarks.gradients measures, and how its modules put it."""
+"""Size of what benchmarks.gradients measures, and the form in which its modules print it."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ Found = TypeVar("Found")
 class Effort:
     """
     Attributes:
-        data_sets: of each attack.
-        many: of what is a mean of small gains, or the worst of several.
-        attacked: of lone rows, of which a data set has a few.
-        draws: of the noise and of the rows' order, for the joint model.
-        rows: of a batch that lattices are tried on, more than MANY_CANDIDATES.
-        blocks: of the lattice reductions, after LLL.
-        epochs: of the training that a column is read from.
-        batch_rows: that least squares is tried on.
-        again: trainings on the same labels.
-        epsilons: of label DP.
+        data_sets: number of data sets of each attack.
+        many: number of data sets for a mean of small gains, or for the worst of several.
+        attacked: number of lone rows; a data set has a few.
+        draws: number of draws of the noise and of the rows' order, for the joint model.
+        rows: rows of a batch in an attack by lattices, more than MANY_CANDIDATES.
+        blocks: block sizes of the lattice reductions, after LLL.
+        epochs: epochs of the training from which a column is read.
+        batch_rows: batch sizes in an attack by least squares.
+        again: number of trainings on the same labels.
+        epsilons: epsilons of label DP.
     """
 
     data_sets: int
@@ -47,7 +47,7 @@ QUICK = Effort(1, 1, 1, 1, 64, (), 1, (256,), 2, (1.0,))
 
 
 def timed(run: Callable[..., Found], *arguments: Any, **options: Any) -> tuple[Found, float]:
-    """What it found, and the processor time that it took: of one core."""
+    """Return the result of a call, and the processor time that it took on one core."""
     started = time.process_time()
     return run(*arguments, **options), time.process_time() - started
 
@@ -57,7 +57,7 @@ def mean(figures: Iterable[float]) -> float:
 
 
 def in_full(found: dict[str, Any]) -> str:
-    """Such as: 128 of 128 in 5 of 5, 0.2 to 1.4 s."""
+    """Return a text like "128 of 128 in 5 of 5, 0.2 to 1.4 s"."""
     rows, right, seconds = found["rows"], found["right"], found["seconds"]
     complete = sum(some == all_ for some, all_ in zip(right, rows, strict=True))
     least, of = min(zip(right, rows, strict=True), key=lambda pair: pair[0] / pair[1])

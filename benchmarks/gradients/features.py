@@ -1,4 +1,4 @@
-"""What a partner with 20 columns reads of the only column of another party."""
+"""Attacks of a partner with 20 columns on the only column of another party."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.attacks.views import Setting
 
 
 def column_without_noise(setting: Setting, effort: Effort) -> dict[str, Any]:
-    """Rows of a column of chance that are read, by either party; each figure of another data set."""
+    """Return how many rows of a random column either party reads; each figure is of another data set."""
     rows, right, times = [], [], []
     for seed in range(effort.data_sets):
         for reader in READERS:
@@ -27,7 +27,7 @@ def column_without_noise(setting: Setting, effort: Effort) -> dict[str, Any]:
 
 
 def column_in_noise(setting: Setting, effort: Effort) -> dict[str, float]:
-    """The share of rows that the best of all candidates has right, and what a guess of one value has: means."""
+    """Return the share of rows that the best of all candidates has right, and what a guess of one value has: means."""
     found, always = [], []
     for seed in range(effort.data_sets):
         for reader in READERS:

@@ -29,7 +29,7 @@ HIDDEN_BY: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Reading:
-    """Where bits of a column are counted."""
+    """Setting in which bits of a column are counted."""
 
     epsilon: float | None
     rows: int = 96
@@ -59,7 +59,7 @@ def measure(effort: Effort) -> dict[str, Any]:
 
 
 def lone_score(changes: dict[str, object], effort: Effort) -> dict[str, float]:
-    """How far a partner's reading is off, over how the score of a lone row moves, at epsilon 1."""
+    """Return the error of a partner's reading over the move of a lone row's score, at epsilon 1."""
     errors = [lone_rows.median_error(lone_rows.label_dp(seed, **changes)) for seed in range(effort.many)]
     return {"least": min(errors), "median": statistics.median(errors), "most": max(errors)}
 
@@ -71,7 +71,10 @@ def guessed_coins(epsilon: float, effort: Effort) -> dict[str, float]:
 
 
 def bits(reading: Reading, effort: Effort) -> dict[str, Any]:
-    """Of a column that tells the label in 19 rows of 20, by either party, over several data sets."""
+    """Return the bits that either party reads of a column, over several data sets.
+
+    The column is the label in 19 rows of 20.
+    """
     setting = Setting(reading.epsilon, gradient_noise=reading.noise, batch_rows=reading.rows, epochs=effort.epochs)
     settings = [replace(setting, seed=seed) for seed in range(effort.many)]
     read = [lattice_features.bits_read(one, reader) for one in settings for reader in READERS]

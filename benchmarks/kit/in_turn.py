@@ -1,4 +1,4 @@
-"""Times of several things taken in turn: what disturbs a shared machine then disturbs them all alike."""
+"""Times of several things taken in turn, so that a disturbance of a shared machine disturbs them all alike."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-LARGE_SPREAD = 0.1  # of the middle half of the times, over their median: then there are more rounds
-MOST_ROUNDS = 3  # times those that were asked for
-PATIENCE_S = 10.0  # for all of them
+LARGE_SPREAD = 0.1  # spread of the middle half of the times over their median; above it there are more rounds
+MOST_ROUNDS = 3  # times the requested rounds
+PATIENCE_S = 10.0  # for all rounds
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Times:
         return statistics.median(self.seconds[name])
 
     def ratio(self, over: str, under: str) -> float:
-        """The median of what the ratio was in each round."""
+        """Return the median of the ratios of all rounds."""
         return median_ratio(self.seconds[over], self.seconds[under])
 
     def spread(self) -> float:
@@ -34,17 +34,17 @@ class Times:
 
 
 def median_ratio(over: Sequence[float], under: Sequence[float]) -> float:
-    """Of two lists of times, round by round."""
+    """Return the median ratio of two lists of times, round by round."""
     return statistics.median(a / b for a, b in zip(over, under, strict=True))
 
 
 def in_turn(
     runs: Mapping[str, Callable[[], object]], rounds: int, clock: Callable[[], float] = time.thread_time
 ) -> Times:
-    """Runs each once a round; more rounds than were asked for while the times are far apart and it is quick.
+    """Run each once a round; run more rounds than requested while the times are far apart and the runs are quick.
 
     Args:
-        clock: by default this thread's processor time, which leaves out what other processes took.
+        clock: source of times; the default is this thread's processor time, which leaves out other processes.
     """
     times = Times({name: [] for name in runs})
     patience_ends = time.monotonic() + PATIENCE_S

@@ -1,4 +1,4 @@
-"""What a figure was measured on: the processor, and the time of one product mod n^2, in the same run.
+"""Machine of a measurement: the processor, and the time of one product mod n^2, in the same run.
 
 A figure that is divided by the time of a product takes that time itself, in turn with what it divides (products.py).
 """
@@ -39,14 +39,14 @@ def processor() -> str:
 
 
 def product_times() -> dict[str, Any]:
-    """Of a product mod n^2 for an odd n of KEY_BITS, in processor time, both units in turn: medians."""
+    """Return the median times of a product mod n^2 for an odd n of KEY_BITS, in processor time, both units in turn."""
     products = Products("product", random_modulus())
     times = in_turn(products.runs, ROUNDS)
     return in_microseconds({unit: statistics.median(taken) for unit, taken in products.seconds(times).items()})
 
 
 def random_modulus() -> int:
-    """n^2 for an n that is no key's."""
+    """Return n^2 for an n that is not the modulus of a key."""
     n = gmpy2.mpz(random.Random(1).getrandbits(KEY_BITS) | 1 << (KEY_BITS - 1) | 1)
     square: int = n * n
     return square

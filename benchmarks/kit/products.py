@@ -16,7 +16,7 @@ from benchmarks.kit.in_turn import Times
 from blindfit.algorithms.paillier.vector_unit.unit import VectorUnit, vector_unit
 
 GMP, VECTOR_UNIT = "GMP", "the vector unit"
-FACTORS = 64  # of each of the vector unit's products, about as many as a sum of products has
+FACTORS = 64  # factors of each product of the vector unit, about as many as a sum of products has
 
 
 @dataclass(frozen=True)
@@ -24,9 +24,9 @@ class Products:
     """Runs of bare products, one run for each unit that this processor has.
 
     Attributes:
-        name: what the modulus is, for the names of the runs.
-        modulus: odd; the vector unit multiplies modulo a square of its size.
-        groups: a run has so many times FACTORS - 1 products.
+        name: name of the modulus, for the names of the runs.
+        modulus: odd number; the vector unit multiplies modulo a square of the same size.
+        groups: number of groups in a run, each with FACTORS - 1 products.
     """
 
     name: str
@@ -39,7 +39,7 @@ class Products:
 
     @cached_property
     def runs(self) -> dict[str, Callable[[], object]]:
-        """For `in_turn`, beside what is to be measured by them."""
+        """Runs for `in_turn`, next to the runs that are measured in products."""
         runs: dict[str, Callable[[], object]] = {self._run(GMP): partial(multiply, self.modulus, self.count)}
         unit = vector_unit(isqrt(self.modulus) | 1)
         if unit is not None:
@@ -54,13 +54,13 @@ class Products:
         return partial(unit.multiply_groups, rows, np.tile(np.arange(FACTORS), (self.groups, 1)))
 
     def seconds(self, times: Times) -> dict[str, list[float]]:
-        """Of one product in each round, by unit."""
+        """Return the seconds of one product in each round, by unit."""
         runs = {unit: times.seconds.get(self._run(unit)) for unit in (GMP, VECTOR_UNIT)}
         return {unit: [taken / self.count for taken in seconds] for unit, seconds in runs.items() if seconds}
 
 
 def multiply(modulus: int, count: int) -> None:
-    """`count` products by GMP."""
+    """Compute `count` products by GMP."""
     x, y = _numbers_below(modulus, 2)
     for _ in range(count):
         x = x * y % modulus
@@ -72,6 +72,6 @@ def _numbers_below(modulus: int, count: int) -> list[int]:
 
 
 def in_microseconds(seconds: Mapping[str, float]) -> dict[str, Any]:
-    """Of one product, as every benchmark's JSON has them; None where the processor has no vector unit."""
+    """Return the times of one product for a benchmark's JSON; None where the processor has no vector unit."""
     times = {unit: round(taken * 1e6, 3) for unit, taken in seconds.items()}
     return {"product_us": times[GMP], "vector_product_us": times.get(VECTOR_UNIT)}

@@ -1,20 +1,22 @@
-"""What label DP costs a regression: test MSE of a network on labels released by each mechanism.
+"""Measure what label DP costs a regression: test MSE of a network on labels released by each mechanism.
 
     python -m benchmarks.label_dp [--data DIR] [--json FILE] [--docs FILE] [--plot DIR] [--results FILE] [--quick]
                                   [--seeds N] [--halving] [--standardise] [--criteo FILE]
 
-Communities and Crime and California Housing with the published settings (Liu et al. 2025, "RPWithPrior"): a network
-d-128-64-1 with ReLU, Adam at 1e-3, weight decay 1e-4, batches of 256, 50 epochs, the rate a tenth from epoch 25 on
-(--halving: halved every 10 epochs, as in the public code), a fifth of the rows to test, on true labels. Noise is added
-to training labels alone. Ten mechanisms at twelve epsilons, beside the published figures; what half_width and
-epsilon_prior do; how often an output is near its label; an audit of the published staircase noise. Housing's columns
-are used as they are, as published; --standardise centres and scales both data sets' columns first.
+The data are Communities and Crime and California Housing, with the published settings (Liu et al. 2025, "RPWithPrior").
+The network is d-128-64-1 with ReLU. It is trained by Adam at 1e-3 with weight decay 1e-4, in batches of 256, for 50
+epochs. The rate is a tenth from epoch 25 on; with --halving it is halved every 10 epochs, as in the public code. A
+fifth of the rows is tested on true labels. Noise is added only to training labels.
 
-All networks of one seed are trained together, and `ensemble` compares three of them with networks trained alone.
+It measures ten mechanisms at twelve epsilons next to the published figures, the effect of half_width and epsilon_prior,
+how often an output is near its label, and an audit of the published staircase noise. Housing's columns are used as they
+are, as published; --standardise centres and scales both data sets' columns first.
+
+All networks of one seed are trained together, and `ensemble` compares three of them with networks trained one by one.
 The files are looked for in ../shared/data; --quick takes Crime, 2 seeds, 2 epsilons and 5 epochs. --criteo FILE also
 runs Criteo Sponsored Search (benchmarks.label_dp.criteo), which takes days; give --seeds 1 first.
 
-Every finished network is kept in --results, and a command that was stopped goes on from there when it is given again.
+Every finished network is kept in --results. A command that was stopped continues from there when it runs again.
 Remove that file after a change to a mechanism or to the training.
 """
 
@@ -62,7 +64,7 @@ RESULTS = Path("benchmarks/results/label_dp.jsonl")
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is measured."""
+    """Size of the measurement."""
 
     seeds: int
     epsilons: tuple[float, ...]
@@ -91,13 +93,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="where communities/ and housing/ are")
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="folder of communities/ and housing/")
     parser.add_argument("--json", type=Path, help="write the figures here too")
-    parser.add_argument("--docs", type=Path, help="put the tables into this page, docs/label_dp.md")
+    parser.add_argument("--docs", type=Path, help="put the tables into this page, docs/evidence/label_dp.md")
     parser.add_argument("--plot", type=Path, help="write the pictures to this directory")
-    parser.add_argument("--results", type=Path, default=RESULTS, help=f"where finished networks are kept; {RESULTS}")
-    parser.add_argument("--quick", action="store_true", help="Crime alone, under a minute")
-    parser.add_argument("--seeds", type=int, help=f"splits, weights and noise drawn so often; default {FULL.seeds}")
+    parser.add_argument("--results", type=Path, default=RESULTS, help=f"file of finished networks; {RESULTS}")
+    parser.add_argument("--quick", action="store_true", help="only Crime, under a minute")
+    parser.add_argument("--seeds", type=int, help=f"number of draws of splits, weights and noise; default {FULL.seeds}")
     parser.add_argument("--halving", action="store_true", help="halve the rate every 10 epochs, as the public code")
     parser.add_argument("--standardise", action="store_true", help="centre and scale the columns first")
     parser.add_argument("--criteo", type=Path, help="the file of Criteo Sponsored Search, tab separated")

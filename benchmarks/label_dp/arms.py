@@ -1,8 +1,8 @@
-"""Who competes in benchmarks.label_dp: each mechanism with its options, and the release of one training set's labels.
+"""Mechanisms in benchmarks.label_dp: each with its options, and the release of one training set's labels.
 
-What a prior costs: the rp mechanisms with published options estimate it as published, from Laplace noise on each label
-for the published part of epsilon; rp-with-prior "auto" and both rivals with a prior spend a tenth of epsilon on noisy
-counts of 20 cells.
+A prior has a cost. The rp mechanisms with published options estimate it as published, from Laplace noise on each label
+for the published part of epsilon. The mechanism rp-with-prior "auto" and both rivals with a prior spend a tenth of
+epsilon on noisy counts of 20 cells.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from blindfit.algorithms.privacy.label_mechanisms.rp_with_prior import RPWithPri
 from blindfit.algorithms.randomness import UniformInt, keyed_uniform
 
 DELTA = 1e-4
-"""Of the Gaussian mechanism, as in the published code."""
+"""Delta of the Gaussian mechanism, as in the published code."""
 
 PRIOR_SHARE, PRIOR_CELLS = 0.1, 20
 NOISE_KEY = b"noise of the benchmark"  # a release needs the system's generator; a benchmark may be repeated
@@ -37,10 +37,10 @@ Floats = NDArray[np.float64]
 @dataclass(frozen=True)
 class Arm:
     """Args:
-    title: in tables and pictures.
-    options: which of `_options` apply.
-    published: the paper's column for it.
-    rival: rp-with-prior should do no worse.
+    title: title in tables and pictures.
+    options: kind of `_options` that apply.
+    published: the paper's column for this arm.
+    rival: True if rp-with-prior should do no worse.
     """
 
     title: str
@@ -80,7 +80,7 @@ class Case:
 @dataclass(frozen=True)
 class Released:
     """Args:
-    labels: as a consumer trains on them.
+    labels: labels on which the active party trains.
     steps: the mechanism's outputs, on the grid.
     """
 
@@ -98,7 +98,7 @@ def release(case: Case, dataset: Dataset, labels: Floats, seed: int) -> Released
 
 
 def _uniform(case: Case, dataset: Dataset, seed: int, purpose: str) -> UniformInt:
-    """Debiasing is of the very same outputs, so it is no part of the name."""
+    """Return the source of randomness of a case; debiasing uses the very same outputs, and is not part of the name."""
     arm = ARMS[case.arm]
     parts = (dataset.name, arm.mechanism, arm.options, case.epsilon, case.varied, case.factor, seed, purpose)
     return keyed_uniform(NOISE_KEY, "/".join(map(str, parts)))
@@ -134,7 +134,7 @@ def _options(case: Case, arm: Arm, dataset: Dataset) -> dict[str, Any]:
 
 
 def _true_prior(dataset: Dataset, labels: Floats) -> Prior:
-    """Not private: what the published code has, but for its last batch of labels."""
+    """Return a prior that is not private, as in the published code, except for its last batch of labels."""
     grid = dataset.grid
     edges = np.linspace(grid.lo, grid.hi, PRIOR_CELLS + 1)
     return prior_from_counts(edges, np.histogram(np.clip(labels, grid.lo, grid.hi), bins=edges)[0])
@@ -145,7 +145,7 @@ def _true_prior(dataset: Dataset, labels: Floats) -> Prior:
 
 @dataclass(frozen=True)
 class Nearness:
-    """Of labels within [A1, A2]: how many there are, how many outputs are within h, and how many should be."""
+    """Counts of labels within [A1, A2]: all of them, outputs within h, and outputs that should be within h."""
 
     labels: int
     near: int

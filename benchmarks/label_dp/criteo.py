@@ -1,9 +1,9 @@
-"""Criteo Sponsored Search Conversion Log: from the file as Criteo gives it out to integers and a few real columns.
+"""Read the Criteo Sponsored Search Conversion Log, from Criteo's own file to integers and a few real columns.
 
 The file has 23 columns, tab separated and without a header. The response is SalesAmountInEuro; rows without a sale
 (-1) and above 400 are dropped, which leaves 1,645,977 of 15,995,634; Sale and click_timestamp are not used. Hashed
 columns are numbered by value, values that occur in fewer than 10 of the rows left being one number, 0. The file is read
-in blocks of which only those rows stay: about 200 bytes for each of them.
+in blocks. Only the used rows stay in memory, about 200 bytes each.
 
 Source: Tallis and Yadav 2018 (the data); Liu et al. 2025, Section 5.2 (what is dropped and used).
 """
@@ -46,7 +46,7 @@ class CriteoRows:
     amounts: the response, in euros.
     numbers: (rows, 3), in the order of NUMBERS.
     codes: (rows, 17), in the order of HASHED; 0 is every rare value.
-    sizes: of each hashed column how many numbers there are, 0 included.
+    sizes: number of codes of each hashed column, 0 included.
     """
 
     amounts: Floats = field(repr=False)
@@ -55,7 +55,7 @@ class CriteoRows:
     sizes: tuple[int, ...]
 
     def dataset(self) -> Dataset:
-        """For the release of its labels; features stay here."""
+        """Return the data for the release of their labels, without features."""
         priors = (0.017,) * 6 + (0.01,) * 3 + (0.005, 0.003, 0.002)
         return Dataset(
             "Criteo",
@@ -69,7 +69,7 @@ class CriteoRows:
 
 
 def read(path: Path, *, least: int = LEAST_OCCURRENCES, block_bytes: int = BLOCK_BYTES) -> CriteoRows:
-    """Raises DataError: the file is missing, is not of this format, or no row is left."""
+    """Raise DataError: the file is missing, is not of this format, or no row is left."""
     if not path.exists():
         raise DataError(f"{path} does not exist", hint="https://ailab.criteo.com has CriteoSearchData")
     indices, kept = [Index() for _ in HASHED], []
@@ -92,7 +92,7 @@ def read(path: Path, *, least: int = LEAST_OCCURRENCES, block_bytes: int = BLOCK
 
 
 def blocks(path: Path, block_bytes: int, numbers: Sequence[str], texts: Sequence[str]) -> Iterator[pa.Table]:
-    """Some of the columns, a block of rows at a time.
+    """Yield some of the columns, a block of rows at a time.
 
     Raises:
         pyarrow.ArrowInvalid: the file is not of this format.
@@ -128,7 +128,7 @@ def _kept(table: pa.Table, indices: list[Index]) -> tuple[Floats, Floats, Codes]
 
 
 def _number_frequent(column: Codes, least: int) -> int:
-    """Numbers the frequent values from 1 and the others 0, in place; returns how many numbers there are."""
+    """Number the frequent values from 1 and the others 0, in place, and return how many codes there are."""
     frequent = np.bincount(column) >= least
     column[:] = np.where(frequent, np.cumsum(frequent), 0)[column]
     return int(frequent.sum()) + 1
@@ -138,7 +138,7 @@ def _number_frequent(column: Codes, least: int) -> int:
 
 
 def generate(path: Path, rows: int, seed: int = 0, *, sales: float = 0.11) -> None:
-    """Rows in Criteo's format whose amounts follow price and brand; a small part of the sales is above 400 euros."""
+    """Write rows in Criteo's format. Amounts follow price and brand, and a small part of them is above 400 euros."""
     draw = np.random.default_rng(seed)
     sold = draw.random(rows) < sales
     price, brand = np.round(draw.lognormal(3.2, 0.9, rows), 2), draw.zipf(1.6, rows) % 500

@@ -23,7 +23,7 @@ from blindfit.algorithms.statistics.linear.scaling import Standardiser
 
 @dataclass(frozen=True)
 class CriteoTraining:
-    """As in the public code; the rate falls along a cosine, once for each epoch."""
+    """Settings as in the public code; the rate falls along a cosine, once for each epoch."""
 
     epochs: int = 50
     batch_rows: int = 8192
@@ -53,7 +53,7 @@ class EmbeddingNetwork:
         return self._dense.predict(self._inputs(codes, numbers))[0, :, 0]
 
     def gradients(self, codes: Codes, numbers: Reals, y: Reals) -> list[Reals]:
-        """Of the mean squared error, in the order of the parameters."""
+        """Return the gradients of the mean squared error, in the order of the parameters."""
         dense, of_sums = self._dense.gradients(self._inputs(codes, numbers), y[None, :, None])
         of_inputs = of_sums[0] @ self._dense.parameters[0][0].T
         found = [np.zeros_like(embedding) for embedding in self._embeddings]
@@ -87,7 +87,7 @@ class RMSprop:
 
 
 def measure(path: Path, plan: Plan, results: Results, say: Callable[[str], None]) -> dict[str, Any]:
-    """As for the other data, one network after another; no options are varied."""
+    """Measure as for the other data, one network after another; no options are varied."""
     rows = standardised(read(path))
     say(f"Criteo: {len(rows.amounts)} rows, {sum(rows.sizes)} embedded values")
     dataset, training = rows.dataset(), CriteoTraining(epochs=plan.training.epochs)
@@ -121,7 +121,11 @@ def _outcome(rows: CriteoRows, case: Case, seed: int, training: CriteoTraining) 
 def train(
     rows: CriteoRows, train_rows: NDArray[np.int64], labels: Floats, training: CriteoTraining, seed: int
 ) -> EmbeddingNetwork:
-    """`labels` are of `train_rows`."""
+    """Train a network on these rows.
+
+    Args:
+        labels: one label for each of `train_rows`.
+    """
     network = EmbeddingNetwork(rows.sizes, rows.numbers.shape[1], training.embedding_width, seed)
     optimiser = RMSprop(network.parameters, training.weight_decay)
     y = labels.astype(np.float32)

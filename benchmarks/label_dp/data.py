@@ -21,7 +21,7 @@ from blindfit.algorithms.statistics.linear.scaling import Standardiser
 CRIME_FILE = Path("communities") / "communities.data"
 CRIME_TARGET = "ViolentCrimesPerPop"
 NOT_PREDICTIVE = ("state", "county", "community", "communityname string", "fold")
-FILLED = "OtherPerCap"  # one gap alone
+FILLED = "OtherPerCap"  # it has one gap only
 EPSILONS = (0.05, 0.1, 0.3, 0.5, 0.8, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
 TEST_SHARE = 0.2
 
@@ -38,8 +38,9 @@ class Split:
 class Dataset:
     """Args:
     grid: the labels' public range, cut so that every label of the file lies on it.
-    rounding: to which rr-on-bins rounds labels down, as published.
-    half_widths: by epsilon, as published; so are the parts of epsilon for the prior, `epsilon_priors`.
+    rounding: unit to which rr-on-bins rounds labels down, as published.
+    half_widths: half width for each epsilon, as published.
+    epsilon_priors: part of each epsilon for the prior, as published.
     """
 
     name: str
@@ -51,7 +52,7 @@ class Dataset:
     epsilon_priors: dict[float, float]
 
     def split_rows(self, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """To train and to test."""
+        """Return the rows to train on and the rows to test on."""
         order = public_generator(seed, f"label_dp/{self.name}/split").permutation(len(self.labels))
         n_train = len(order) - round(TEST_SHARE * len(order))
         return order[:n_train], order[n_train:]
@@ -66,7 +67,10 @@ class Dataset:
 
 
 def crime(data: Path) -> Dataset:
-    """Columns with gaps are left out: leaving out rows with gaps, as the paper's text says, would leave 319 rows."""
+    """Return Communities and Crime without columns that have gaps.
+
+    To leave out rows with gaps, as the paper's text does, would leave 319 rows.
+    """
     names, rows = _table(data / CRIME_FILE)
     columns = {
         name: _numbers(cells, fill=name == FILLED)
@@ -86,7 +90,7 @@ def crime(data: Path) -> Dataset:
 
 
 def housing(data: Path) -> Dataset:
-    """The columns as they are in the file, as in the published code: neither centred nor scaled."""
+    """Return the columns as they are in the file, as in the published code: neither centred nor scaled."""
     read = Housing.read(data)
     names = [name for part in COLUMNS.values() for name in part]
     half_widths = (0.7, 0.5, 1.2, 1.0, 2.2, 1.5, 1.5, 1.5, 1.4, 1.2, 0.7, 0.1)
@@ -104,7 +108,7 @@ def housing(data: Path) -> Dataset:
 
 def _table(path: Path) -> tuple[list[str], list[list[str]]]:
     if not path.exists():
-        raise DataError(f"{path} does not exist", hint=f"--data DIR says where {CRIME_FILE} is (see --help)")
+        raise DataError(f"{path} does not exist", hint=f"give the folder of {CRIME_FILE} as --data DIR (see --help)")
     with path.open(newline="") as file:
         names, *rows = csv.reader(file)
     return names, rows

@@ -1,8 +1,8 @@
 """Networks d-128-64-1 with ReLU, many trained at once: products over a leading axis, one Adam, the same batches.
 
-Networks share nothing but the first weights and the batches, and Adam works on each number by itself, so that every
-network is trained as it would be alone; the benchmark compares. Gradients are written out; tests hold them to
-differences of the loss. All is in single precision, as in the published code.
+Networks share nothing but the first weights and the batches, and Adam works on each number by itself. So every network
+is trained as it would be by itself; the benchmark compares both. Gradients are written out, and tests compare them with
+differences of the loss. All numbers have single precision, as in the published code.
 
 Source: Kingma, Ba 2015, "Adam: a method for stochastic optimization"; weight decay is added to the gradient.
 """
@@ -21,7 +21,7 @@ from blindfit.algorithms.randomness import public_generator
 
 HIDDEN = (128, 64)
 TOGETHER = 16
-"""So many networks' activations stay in a core's caches."""
+"""Number of networks whose activations stay in a core's caches."""
 
 Floats = NDArray[np.float64]
 Reals = NDArray[np.floating[Any]]
@@ -29,7 +29,10 @@ Reals = NDArray[np.floating[Any]]
 
 @dataclass(frozen=True)
 class TrainingSettings:
-    """As published; `halving` is the public code's schedule, else the rate falls to a tenth halfway, as in the text."""
+    """Settings as published.
+
+    `halving` is the public code's schedule; without it the rate falls to a tenth halfway, as in the text.
+    """
 
     epochs: int = 50
     batch_rows: int = 256
@@ -44,13 +47,13 @@ class TrainingSettings:
 
 
 def train(features: Floats, labels: Floats, test: Floats, settings: TrainingSettings, seed: int) -> Floats:
-    """Predictions at `test`, a row for each network.
+    """Return predictions at `test`, a row for each network.
 
     Args:
         features: (n, d).
-        labels: (networks, n): each network's own.
+        labels: (networks, n) labels, each network's own.
         test: (m, d).
-        seed: of the first weights and the batches, which all networks share.
+        seed: seed of the first weights and the batches, which all networks share.
     """
     parts = [labels[first : first + TOGETHER] for first in range(0, len(labels), TOGETHER)]
     return np.concatenate([_train_together(features, part, test, settings, seed) for part in parts])
@@ -76,11 +79,11 @@ class Ensemble:
         return cls([np.repeat(weight[None], networks, axis=0) for weight in weights])
 
     def predict(self, x: Reals) -> Reals:
-        """(networks, rows, 1) of rows x, (rows, d)."""
+        """Return the outputs (networks, rows, 1) for the rows x (rows, d)."""
         return self._layers(x)[-1]
 
     def _layers(self, x: Reals) -> list[Reals]:
-        """What goes into each layer, and the output."""
+        """Return the input of each layer, and the output."""
         w1, b1, w2, b2, w3, b3 = self.parameters
         first = np.matmul(x[None], w1)
         first += b1
@@ -91,14 +94,14 @@ class Ensemble:
         return [x[None], first, second, np.matmul(second, w3) + b3]
 
     def gradients(self, x: Reals, y: Reals) -> tuple[list[Reals], Reals]:
-        """Of the mean squared error of one batch.
+        """Return gradients of the mean squared error of one batch.
 
         Args:
             x: (rows, d).
             y: (networks, rows, 1).
 
         Returns:
-            By the parameters, in their order; and by the sums of the first layer, (networks, rows, 128).
+            gradients for the parameters, in their order, and for the sums of the first layer (networks, rows, 128).
         """
         *inputs, output = self._layers(x)
         of_sums = (output - y) * np.float32(2 / len(x))
@@ -126,7 +129,7 @@ class Adam:
         self._means, self._squares = ([np.zeros_like(one) for one in self.parameters] for _ in range(2))
 
     def step(self, gradients: list[Reals], rate: float) -> None:
-        """Uses the gradients' memory for what it computes."""
+        """Move the parameters; the memory of the gradients is overwritten."""
         self._steps += 1
         rate /= 1 - self.mean_beta**self._steps
         square_scale = (1 - self.square_beta**self._steps) ** -0.5
@@ -160,7 +163,7 @@ def first_weights(width: int, seed: int) -> list[Reals]:
 
 
 def batches(rows: int, epochs: int, batch_rows: int, seed: int) -> Iterator[tuple[int, NDArray[np.int64]]]:
-    """(epoch, rows of the batch); the last batch of an epoch is what is left."""
+    """Yield (epoch, rows of the batch); the last batch of an epoch has the remaining rows."""
     draw = public_generator(seed, "label_dp/batches")
     for epoch in range(epochs):
         order = draw.permutation(rows)
@@ -169,12 +172,15 @@ def batches(rows: int, epochs: int, batch_rows: int, seed: int) -> Iterator[tupl
 
 
 def one_by_one(features: Floats, labels: Floats, test: Floats, settings: TrainingSettings, seed: int) -> Floats:
-    """What `train` returns, every network trained alone."""
+    """Return the result of `train`, with every network trained by itself."""
     return np.concatenate([_train_together(features, own[None], test, settings, seed) for own in labels])
 
 
 def largest_difference(features: Floats, labels: Floats, test: Floats, settings: TrainingSettings, seed: int) -> float:
-    """Of predictions by both ways, after one epoch: single precision's rounding, which grows as training goes on."""
+    """Return the largest difference of predictions by both ways, after one epoch.
+
+    It is the rounding of single precision, which grows during training.
+    """
     once = replace(settings, epochs=1)
-    together, alone = (way(features, labels, test, once, seed) for way in (train, one_by_one))
-    return float(np.abs(together - alone).max())
+    together, apart = (way(features, labels, test, once, seed) for way in (train, one_by_one))
+    return float(np.abs(together - apart).max())

@@ -60,7 +60,7 @@ inf     3119.31     99.39     3119.31     99.39    3119.31     99.39  4319.86 29
 
 @cache
 def table(dataset: str) -> dict[float, dict[str, tuple[float, float]]]:
-    """Mean and standard deviation by epsilon (infinity is no noise) and column."""
+    """Return mean and standard deviation by epsilon and column; epsilon infinity means "without noise"."""
     rows: dict[float, dict[str, tuple[float, float]]] = {}
     for line in _TABLES[dataset].strip().splitlines():
         epsilon, *numbers = map(float, line.split())

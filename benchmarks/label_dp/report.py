@@ -1,4 +1,4 @@
-"""From the outcomes of benchmarks.label_dp to figures: means, the paper's bold, sweeps, nearness, exceptions."""
+"""Make figures of the outcomes of benchmarks.label_dp: means, the paper's bold, sweeps, nearness, exceptions."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from benchmarks.label_dp.results import Outcome
 Figures = dict[str, Any]
 
 NEARLY = 0.9
-"""A model that does no better than so much of the constant's error has hardly learnt from its labels."""
+"""Part of the constant's error. A model with a larger error has hardly learnt from its labels."""
 
 
 def summarise(name: str, outcomes: Sequence[Outcome]) -> Figures:
-    """Everything of one dataset; `outcomes` are of all its seeds, and of the constant prediction too."""
+    """Return all figures of one dataset, from the outcomes of all its seeds, those of the constant included."""
     plain = _grouped(o for o in outcomes if not o["varied"])
     no_noise, constant = (plain.pop((math.inf, arm)) for arm in (NO_NOISE, CONSTANT))
     epsilons = sorted({epsilon for epsilon, _ in plain})
@@ -77,7 +77,7 @@ def _published(name: str, epsilon: float, column: str | None) -> Figures:
 
 
 def bold(arms: Mapping[str, Figures]) -> set[str]:
-    """As the paper does it: mean +- std overlaps that of the least mean."""
+    """Return the arms that the paper would print in bold: mean +- std overlaps that of the least mean."""
     best = min(arms.values(), key=lambda found: found["mean"])
     return {arm for arm, found in arms.items() if found["mean"] - found["std"] <= best["mean"] + best["std"]}
 
@@ -86,7 +86,10 @@ def bold(arms: Mapping[str, Figures]) -> set[str]:
 
 
 def exceptions(rows: Sequence[Figures]) -> list[Figures]:
-    """Where a rival beats the best of OURS by more than one standard deviation (the two arms' root mean square)."""
+    """Return where a rival beats the best of OURS by more than one standard deviation.
+
+    The deviation is the root mean square of those of the two arms.
+    """
     found = []
     for row in rows:
         ours = min(OURS, key=lambda arm: row["arms"][arm]["mean"])
@@ -111,7 +114,7 @@ def exceptions(rows: Sequence[Figures]) -> list[Figures]:
 
 
 def _sweeps(outcomes: Sequence[Outcome]) -> list[Figures]:
-    """Each beside the published options, on the same seeds."""
+    """Return each sweep next to the published options, on the same seeds."""
     plain = {(o["arm"], o["epsilon"], o["seed"]): o["mse"] for o in outcomes if not o["varied"]}
     groups = defaultdict(list)
     for o in outcomes:
@@ -126,7 +129,10 @@ def _sweeps(outcomes: Sequence[Outcome]) -> list[Figures]:
 
 
 def _nearness(outcomes: Sequence[Outcome]) -> list[Figures]:
-    """Over all seeds; debiasing is of the same outputs, and left out."""
+    """Return how many outputs are near their label, over all seeds.
+
+    Arms that only debias the outputs of another arm are left out.
+    """
     groups = _grouped(o for o in outcomes if not o["varied"] and "nearness" in o and not ARMS[o["arm"]].debias)
     rows = []
     for (epsilon, arm), found in sorted(groups.items()):
@@ -138,7 +144,7 @@ def _nearness(outcomes: Sequence[Outcome]) -> list[Figures]:
 
 
 def _standard_errors(count: int, n: int, p: float) -> float | None:
-    """None where the outcome is certain, as it is for bands with one band."""
+    """Return how far a count is from its mean; None where the outcome is certain, as with a single band."""
     return (count - n * p) / math.sqrt(n * p * (1 - p)) if 0 < p < 1 else None
 
 
@@ -146,23 +152,31 @@ def _standard_errors(count: int, n: int, p: float) -> float | None:
 
 
 def explain(datasets: Mapping[str, Figures], audits: Sequence[Figures]) -> str:
-    """Why the honest figures differ from the published, and where rp-with-prior is behind."""
-    sentences = [_leaks(audits)]
+    """Return paragraphs: why the honest figures differ from the published ones, and where rp-with-prior is behind."""
+    paragraphs = [_leaks(audits)]
     for name, figures in datasets.items():
-        sentences += [_of_prior(name, figures), _of_options(name, figures), rivals_ahead(name, figures)]
-    return " ".join(filter(None, sentences))
+        sentences = [_of_prior(name, figures), _of_options(name, figures), rivals_ahead(name, figures)]
+        paragraphs.append(" ".join(filter(None, sentences)))
+    if any(_has_learnt_little(figures) for figures in datasets.values()):
+        paragraphs.append(
+            "An error near that of the constant (the mean label for every row) shows that hardly anything was learnt "
+            "from the labels. A mechanism that tends to the prior's mean is then ahead of two others. Unbiased labels "
+            "are mostly noise, and RPWithPrior tends to the middle of its interval."
+        )
+    return "\n\n".join(paragraphs)
 
 
 def _leaks(audits: Sequence[Figures]) -> str:
     few = [audits[at] for at in sorted({0, len(audits) // 2, len(audits) - 1})]
     shown = ", ".join(f"{a['published_at_least']:.1f} where it claims {a['epsilon']:g}" for a in few)
-    ours = "never" if all(a["ours_at_least"] <= a["epsilon"] for a in audits) else "at times"
+    ours = "never" if all(a["ours_at_least"] <= a["epsilon"] for a in audits) else "sometimes"
     return (
         "The published figures are not of label DP at the stated epsilon. The published code builds its prior from the "
-        "true labels of every batch but the last, so that the interval [A1, A2] tells of labels without any noise; and "
-        "its staircase noise is never near zero, so that an output near a label excludes that label: our audit of its "
-        f"epsilon finds at least {shown} (99 % confidence), and {ours} more than the claim for ours. Here every "
-        "prior is paid for out of epsilon, and Gaussian noise is the analytic one, which is smaller than the published."
+        "true labels of every batch but the last, so the interval [A1, A2] reveals labels without any noise. Its "
+        "staircase noise is never near zero, so an output near a label excludes that label. Our audit of its epsilon "
+        f"finds at least {shown} (99% confidence). For our noise the audit {ours} finds more than the claim. Here "
+        "every prior is paid for out of epsilon, and Gaussian noise is the analytic one, which is smaller than the "
+        "published noise."
     )
 
 
@@ -172,28 +186,34 @@ def _of_prior(name: str, figures: Figures) -> str:
         for s in figures["sweeps"]
         if s["varied"] == "true prior" and s["arm"] == "rp"
     ]
-    said = f"On {name} RPWithPrior's test MSE with the true prior is that with the honest one times"
-    return f"{said} {', '.join(shown)}." if shown else ""
+    if not shown:
+        return ""
+    return (
+        f"On {name}, the true prior in place of the honest one multiplies the test MSE of RPWithPrior by "
+        f"{', '.join(shown)}."
+    )
 
 
 def _of_options(name: str, figures: Figures) -> str:
-    """The paper finds that neither matters."""
+    """Return how much two options matter, which the paper finds to matter little."""
     ranges = []
     for varied, title in (("half_width", "half_width"), ("epsilon_prior", "the prior's part of epsilon")):
         found = [s for s in figures["sweeps"] if s["varied"] == varied and s["arm"] == "rp"]
         if found:
             factors, ratios = ({s[key] for s in found} for key in ("factor", "ratio"))
-            by = f"times {min(factors):g} to times {max(factors):g}"
-            ranges.append(f"{title} {by} makes the test MSE {min(ratios):.2f} to {max(ratios):.2f} of what it was")
-    return f"The paper finds that its options hardly matter; on {name}, {' and '.join(ranges)}." if ranges else ""
+            by = f"times {min(factors):g} to {max(factors):g}"
+            ranges.append(f"{title} {by} multiplies the test MSE by {min(ratios):.2f} to {max(ratios):.2f}")
+    if not ranges:
+        return ""
+    return f"The paper finds that its options hardly matter. On {name}, {', and '.join(ranges)}."
 
 
 def rivals_ahead(name: str, figures: Figures) -> str:
     if any(not exception["std"] for exception in figures["exceptions"]):
-        return f"A single seed says nothing of who is ahead on {name}."
+        return f"A single seed does not show which mechanism is ahead on {name}."
     if not figures["exceptions"]:
         return (
-            f"On {name} the better of our RPWithPrior variants is at no epsilon worse than Laplace, Staircase, "
+            f"On {name}, the better of our RPWithPrior variants is at no epsilon worse than Laplace, Staircase, "
             "RR-on-Bins or Unbiased by more than one standard deviation."
         )
     constant = figures["constant"]["mean"]
@@ -202,11 +222,14 @@ def rivals_ahead(name: str, figures: Figures) -> str:
         f"its error is {e['rival_mean'] / constant:.0%} of a constant's)"
         for e in figures["exceptions"]
     )
-    sentence = f"On {name} the best of our RPWithPrior variants is more than one standard deviation behind {listed}."
-    if any(e["rival_mean"] > NEARLY * constant for e in figures["exceptions"]):
-        sentence += (
-            " An error near that of the constant, the mean label for every row, shows that hardly anything was learnt "
-            "from the labels: a mechanism that tends to the prior's mean is then ahead of unbiased labels, which are "
-            "mostly noise, and of RPWithPrior's own tendency, to its interval's middle."
-        )
-    return sentence
+    return (
+        f"On {name}, the best of our RPWithPrior variants is more than one standard deviation behind these mechanisms: "
+        f"{listed}."
+    )
+
+
+def _has_learnt_little(figures: Figures) -> bool:
+    exceptions = figures["exceptions"]
+    if any(not exception["std"] for exception in exceptions):
+        return False
+    return any(e["rival_mean"] > NEARLY * figures["constant"]["mean"] for e in exceptions)

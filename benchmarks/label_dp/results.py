@@ -1,4 +1,4 @@
-"""Finished outcomes of benchmarks.label_dp in a file, so that a run that was stopped goes on where it was."""
+"""Finished outcomes of benchmarks.label_dp in a file, so that a stopped run can continue."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ Outcome = dict[str, Any]
 
 @dataclass(frozen=True)
 class Results:
-    """One outcome a line, beside all that it depends on; what was made under other settings is not found.
+    """File with one outcome a line, together with all that it depends on. Outcomes of other settings are not found.
 
     Attributes:
-        settings: of the training.
+        settings: settings of the training.
     """
 
     path: Path
     settings: Mapping[str, Any]
 
     def found(self, dataset: Dataset) -> dict[tuple[int, Case], Outcome]:
-        """By seed and case; a line that a killed run left unfinished is ignored."""
+        """Return outcomes by seed and case; a line that a killed run left unfinished is ignored."""
         if not self.path.exists():
             return {}
         made_from, outcomes = self._made_from(dataset), {}

@@ -47,7 +47,7 @@ def swept(epsilons: Sequence[float]) -> list[Case]:
 
 
 def run(dataset: Dataset, plan: Plan, results: Results, say: Callable[[str], None]) -> list[Outcome]:
-    """Outcomes of the whole plan; what `results` has is not run again, and what is run is kept there."""
+    """Return outcomes of the whole plan; run only what `results` does not have, and keep it there."""
     found = results.found(dataset)
     outcomes = [found[seed, case] for seed in range(plan.seeds) for case in plan.cases(seed) if (seed, case) in found]
     units = []
@@ -69,7 +69,7 @@ def in_order(outcomes: Sequence[Outcome]) -> list[Outcome]:
 
 
 def constant(split: Split, seed: int) -> Outcome:
-    """The mean of the true training labels as every row's prediction."""
+    """Return the mean of the true training labels as every row's prediction."""
     error = float(np.square(split.test[1] - split.train[1].mean()).mean())
     return outcome_of(Case(CONSTANT, float("inf")), seed, error)
 
@@ -104,7 +104,7 @@ def _facts(released: Released | None, dataset: Dataset, labels: Any) -> dict[str
 
 
 def check_ensemble(dataset: Dataset, training: TrainingSettings) -> dict[str, float]:
-    """The ensemble against networks trained alone, on three cases."""
+    """Return how far the ensemble is from networks trained one by one, on three cases."""
     split = dataset.split(0)
     cases = [Case("rp", 2.0), Case("rp auto debiased", 2.0), Case("laplace", 2.0)]
     labels = np.stack([release(case, dataset, split.train[1], 0).labels for case in cases])

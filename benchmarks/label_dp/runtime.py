@@ -1,12 +1,12 @@
-"""How long each label mechanism takes: to be fitted to labels, and to release them.
+"""Measure how long each label mechanism takes to be fitted to labels, and to release them.
 
     python -m benchmarks.label_dp.runtime [--json FILE] [--quick]
 
 Three generated columns of the sizes and ranges of Communities and Crime (1,595 training labels), California Housing
 (16,512) and Criteo Sponsored Search (1,316,781). Epsilon is 1, a third of it for the prior where there is one. "Values"
-is how many distinct labels the mechanism is given: rr-on-bins rounds labels down to .01, .01 and 1 first. The linear
-program of unbiased has 33 inputs and 65 outputs at each size, labels between two inputs going to one of them at random.
---quick leaves out the largest column, and the bins of 10,000 values alone.
+is the number of distinct labels that the mechanism gets: rr-on-bins rounds labels down to 0.01, 0.01 and 1 first. The
+linear program of unbiased has 33 inputs and 65 outputs at each size, labels between two inputs going to one of them at
+random. --quick leaves out the largest column and the bins of 10,000 values.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ AIM_S, AIM_BINS_S = 5.0, 1.0
 
 @dataclass(frozen=True)
 class Column:
-    """Labels like a data set's, with what that data set's experiments set by hand."""
+    """Labels like those of a data set, with the options that its experiments set by hand."""
 
     like: str
     grid: LabelGrid
@@ -110,7 +110,7 @@ def distinct(column: Column, name: str) -> int:
 
 
 def bins_s(count: int) -> float:
-    """The choice of bins alone, for so many distinct values of unequal mass."""
+    """Return the seconds of the choice of bins, for `count` distinct values of unequal mass."""
     mass = public_generator(1, "bins").dirichlet(np.ones(count))
     values = np.arange(count, dtype=np.float64)
     moments = np.stack([mass * values**power for power in range(3)])

@@ -27,7 +27,7 @@ def show(result: Figures, console: Console) -> None:
             console.print(_terminal(title, ["epsilon", *(ARMS[arm].title for arm in part)], _rows(figures, part)))
         console.print(_terminal(f"{name}: MSE over that with the published option", *sweep_table(figures)))
         console.print(_terminal(f"{name}: outputs within h of labels in [A1, A2]", *nearness_table(figures)))
-    console.print(_terminal("Staircase noise: epsilon is at least (99 % confidence)", *audit_table(result)))
+    console.print(_terminal("Staircase noise: epsilon is at least (99% confidence)", *audit_table(result)))
     console.print(result["explanation"])
 
 
@@ -52,8 +52,8 @@ def _with_published(figures: Figures, mark: str, between: str) -> str:
     published = figures["published"]
     if not published:
         return shown
-    beside = mark.format(cell(published)) if published["bold"] else cell(published)
-    return f"{shown}{between}({beside})"
+    theirs = mark.format(cell(published)) if published["bold"] else cell(published)
+    return f"{shown}{between}({theirs})"
 
 
 def cell(figures: Figures) -> str:
@@ -61,7 +61,7 @@ def cell(figures: Figures) -> str:
 
 
 def sweep_table(figures: Figures) -> tuple[list[str], list[list[str]]]:
-    """Test MSE over that with the published option on the same seeds: biased, debiased."""
+    """Return the test MSE over that with the published option on the same seeds: biased, debiased."""
     sweeps = figures["sweeps"]
     ratios = {(s["varied"], s["factor"], s["epsilon"], s["arm"]): f"{s['ratio']:.2f}" for s in sweeps}
     epsilons, arms = (sorted({s[key] for s in sweeps}) for key in ("epsilon", "arm"))
@@ -76,7 +76,7 @@ def sweep_table(figures: Figures) -> tuple[list[str], list[list[str]]]:
 
 
 def nearness_table(figures: Figures) -> tuple[list[str], list[list[str]]]:
-    """Measured (formula; how many standard errors apart they are)."""
+    """Return measured shares, each with that of the formula and the standard errors between them."""
     found = {(n["epsilon"], n["arm"]): n for n in figures["nearness"]}
     epsilons, arms = (sorted({key[place] for key in found}) for place in (0, 1))
     rows = [[f"{epsilon:g}", *(_nearness_cell(found[epsilon, arm]) for arm in arms)] for epsilon in epsilons]
@@ -126,9 +126,9 @@ def _markdown_lines(result: Figures) -> Iterator[str]:
         if figures["nearness"]:
             yield f"\n{name}, outputs within h of labels in [A1, A2]: measured (formula; standard errors apart).\n"
             yield from _pipes(*nearness_table(figures))
-    yield "\nStaircase noise, what its epsilon is at least (99 % confidence):\n"
+    yield "\nStaircase noise, what its epsilon is at least (99% confidence):\n"
     yield from _pipes(*audit_table(result))
-    yield "\n" + fill(result["explanation"], WIDTH)
+    yield from ("\n" + fill(paragraph, WIDTH) for paragraph in result["explanation"].split("\n\n"))
 
 
 def _pipes(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:

@@ -1,9 +1,9 @@
-"""The variance of a released label, bias removed, by mechanism and epsilon: the mechanisms alone, nothing drawn.
+"""Compute the variance of a released label without bias, by mechanism and epsilon; nothing is drawn.
 
     python -m benchmarks.label_dp.variance [--data DIR] [--json FILE] [--quick]
 
-The mean over all labels of Communities and Crime, whose own histogram is the prior, which is not private; the range is
-[0, 1]. The file is looked for in ../shared/data. --quick takes two epsilons.
+The figure is the mean over all labels of Communities and Crime. Their own histogram is the prior, which is not private.
+The range is [0, 1]. The file is looked for in ../shared/data. --quick takes two epsilons.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Floats = label_dp_data.Floats
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", type=Path, help="write the figures here too")
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="where communities/ is")
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="folder of communities/")
     parser.add_argument("--quick", action="store_true", help="two epsilons")
     options = parser.parse_args()
     try:
@@ -76,13 +76,13 @@ def settings_of(name: str, epsilon: float, labels: Floats) -> MechanismSettings:
 
 
 def own_histogram(labels: Floats) -> Prior:
-    """A cell for each hundredth, as the labels are given."""
+    """Return a cell for each hundredth, as the labels are given."""
     edges = np.concatenate(([0.0], np.arange(100) / 100 + 0.005, [1.0]))
     return prior_from_counts(edges, np.histogram(labels, bins=edges)[0])
 
 
 def slope(mechanism: LabelMechanism) -> float:
-    """Of the affine map that removes the bias."""
+    """Return the slope of the affine map that removes the bias."""
     at_zero, at_one = mechanism.debias([0.0, 1.0])
     return float(at_one - at_zero)
 

@@ -1,14 +1,16 @@
-"""The network that `blindfit run --network` simulates, held against the kernel's own.
+"""Compare the network that `blindfit run --network` simulates with the kernel's own.
 
     python -m benchmarks.network [--network "40ms 100mbit"] [--rounds 3] [--json FILE] [--quick]
 
 Transfers over plain TCP come first: they need no processor, so they show the network itself.
 
-Each job runs between a bank, a post and a key node: in network namespaces, whose links the kernel delays and limits,
-and over relays, as in `blindfit run --network`. Each begins with new processes and empty databases. They take turns,
-and the table has the seconds of the fastest round, because other work on the machine only adds to them: of the job from
-its first connection to its end; for the intersection of ids, of the alignment. The kernel's network needs root and
-Linux (benchmarks/network/kernel.py): without them its column is empty.
+Each job runs between a bank, a post and a key node. It runs once in network namespaces, whose links the kernel delays
+and limits, and once over relays, as in `blindfit run --network`. Each run begins with new processes and empty
+databases.
+
+The runs take turns, and the table has the seconds of the fastest round, because other work on the machine only adds to
+them. They are the seconds of the job from its first connection to its end, or of the alignment for the intersection of
+ids. The kernel's network needs root and Linux (benchmarks/network/kernel.py). Without them its column is empty.
 """
 
 from __future__ import annotations
@@ -55,7 +57,7 @@ class Case:
     """A job.
 
     Attributes:
-        figure: what is timed: the whole job, or one lap of the active party.
+        figure: timed part: the whole job, or one lap of the active party.
     """
 
     name: str
@@ -213,7 +215,7 @@ def submit(case: Case, base: Path, inside: Mapping[str, Sequence[str]]) -> dict[
     """Start the parties, and return the seconds of the job.
 
     Args:
-        inside: by party, what begins its command.
+        inside: first words of the command of each party.
     """
     with parties_up(base, inside):
         return _figure(case, [*BLINDFIT, "submit", "job.toml", "--out", "out", "--json"], base)
@@ -287,9 +289,9 @@ def write_files(base: Path, case: Case, listen: Mapping[str, str], there: Routes
     """Write each party's file and the job.
 
     Args:
-        listen: where each party listens.
-        there: by party, the addresses at which it finds the others.
-        direct: the addresses at which the coordinator finds them.
+        listen: address at which each party listens.
+        there: addresses at which each party finds the others.
+        direct: addresses at which the coordinator finds the parties.
     """
     for party, role in ROLES.items():
         (base / f"{party}.toml").write_text(party_file(party, role, case.system, listen[party], there[party]))

@@ -58,7 +58,7 @@ def _answer(connection: socket.socket) -> None:
 
 
 def _receive(connection: socket.socket, count: int) -> bytes:
-    """Return so many bytes; fewer if the other side ends."""
+    """Return `count` bytes; fewer if the other side ends."""
     found = bytearray()
     while len(found) < count and (data := connection.recv(min(2**20, count - len(found)))):
         found += data

@@ -1,13 +1,14 @@
-"""Paillier: what each operation costs, beside python-paillier (`phe`) and beside the products that it counts.
+"""Measure the cost of each Paillier operation, next to python-paillier (`phe`) and to the products that it counts.
 
     python -m benchmarks.paillier [--json FILE] [--plot FILE] [--bits 2048,3072] [--workers 2] [--quick]
 
-Ours and theirs under the same key, in turn, on one core, in processor time, medians. phe gets Python integers, which is
-its fast way, and a part of the matrix, as its cost is linear. The bound is the number of modular products that an
-operation counts (a power counts its squarings) times the time of one product of that size, by the unit that computed it
-(GMP, or the processor's vector unit), in the same rounds.
+Both libraries run under the same key, in turn, on one core; figures are medians of processor time. phe gets Python
+integers, which is its fast way, and a part of the matrix, because its cost is linear. The bound is the number of
+modular products that an operation counts (a power counts its squarings), times the time of one product of that size.
+That product is computed by the same unit (GMP, or the processor's vector unit) in the same rounds.
 
-The aims are for 2048 bits and a processor with the vector unit; a figure that misses one says so, and nothing fails.
+The aims are for 2048 bits and a processor with the vector unit. A figure that misses its aim is marked, and nothing
+fails.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ from blindfit.parties.work.compute import ComputeSettings, open_workers
 
 @dataclass(frozen=True)
 class Aim:
-    """What a figure should be: at least, or at most, this."""
+    """Aim of a figure: at least, or at most, this number."""
 
     meaning: str
     least: float | None = None
@@ -75,7 +76,7 @@ AIMS = {
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is measured."""
+    """Size of the measurement."""
 
     rounds: int
     growth_rounds: dict[int, int]  # rows -> rounds
@@ -91,7 +92,7 @@ def main(argv: Sequence[str] | None = None, make_key: Callable[[int], PrivateKey
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", type=Path, help="write the figures here too")
     parser.add_argument("--plot", type=Path, help="draw how the costs grow with the rows (.svg or .png)")
-    parser.add_argument("--bits", help="sizes of the keys; default 2048,3072, and 2048 where --quick")
+    parser.add_argument("--bits", help="sizes of the keys; default 2048,3072, and 2048 with --quick")
     parser.add_argument("--workers", type=int, default=2, help="processes of the scaling part")
     parser.add_argument("--quick", action="store_true", help="few rounds, few rows: to see that it runs")
     options = parser.parse_args(argv)
@@ -153,7 +154,10 @@ def measure_key(subject: Subject, effort: Effort, workers: Workers) -> dict[str,
 
 
 def cores(subject: Subject, effort: Effort, workers: Workers) -> dict[str, Any]:
-    """Wall-clock times, warmed up; beside them what bare products gain, for others may be using the processors."""
+    """Return wall-clock times after a warm-up.
+
+    They include the gain of bare products, because other programs may use the processors.
+    """
     column = subject.long_column(effort.scaling_rows)
     matrix = subject.plain(effort.scaling_rows, COLUMNS)
     n, groups = int(subject.public_key.n), effort.scaling_rows // 2
@@ -177,7 +181,7 @@ def cores(subject: Subject, effort: Effort, workers: Workers) -> dict[str, Any]:
 
 
 def bare_products(n: int, groups: int) -> None:
-    """By the unit that sums of products take."""
+    """Compute bare products by the unit that computes sums of products."""
     *_, run = Products("product", n * n, groups).runs.values()
     run()
 
@@ -209,15 +213,15 @@ def show_machine(result: dict[str, Any], console: Console) -> None:
 
 
 def show(figures: dict[str, Any], console: Console) -> None:
-    title = f"{figures['key_bits']} bits; one product mod n^2: {figures['product_us']:.2f} us by {GMP}"
+    title = f"{figures['key_bits']} bits; one product mod n^2: {figures['product_us']:.2f} µs by {GMP}"
     if figures["vector_product_us"] is not None:
-        title += f", {figures['vector_product_us']:.2f} us by {VECTOR_UNIT}"
+        title += f", {figures['vector_product_us']:.2f} µs by {VECTOR_UNIT}"
     headline = Table("figure", "measured", "aim", "reached", title=title)
     for name, aim in AIMS.items():
         headline.add_row(aim.meaning, f"{figures[name]:.2f}", str(aim), "yes" if aim.reached(figures[name]) else "NO")
     console.print(headline)
     table = Table(
-        "operation", "us", "per", "phe, us", "times faster", "products", "half-size", f"by {VECTOR_UNIT}", "over bound"
+        "operation", "µs", "per", "phe, µs", "times faster", "products", "half-size", f"by {VECTOR_UNIT}", "over bound"
     )
     for row in figures["operations"]:
         table.add_row(
@@ -229,19 +233,19 @@ def show(figures: dict[str, Any], console: Console) -> None:
     threshold, cores = figures["threshold"], figures["cores"]
     console.print(f"The table for hs^a, made once: {figures['encrypt_table_s']:.2f} s.")
     console.print(
-        f"Threshold decryption, {threshold['slots']} values packed: {threshold['us_per_value']:.0f} us a value (a bare "
-        f"power by GMP: {threshold['power_us']:.0f} us); packing them before, "
-        f"{threshold['pack_us_per_value']:.0f} us a value."
+        f"Threshold decryption, {threshold['slots']} values packed: {threshold['us_per_value']:.0f} µs a value (a bare "
+        f"power by GMP: {threshold['power_us']:.0f} µs); packing them before, "
+        f"{threshold['pack_us_per_value']:.0f} µs a value."
     )
     console.print(
         f"{cores['rows']} x {COLUMNS}: {cores['one_s']:.2f} s in one process, {cores['all_s']:.2f} s in "
-        f"{cores['processes']}; products alone were {cores['bare_products_scaling']:.2f} times faster in as many."
+        f"{cores['processes']}; bare products were {cores['bare_products_scaling']:.2f} times faster in as many."
     )
     show_growth(figures, console)
 
 
 def show_growth(figures: dict[str, Any], console: Console) -> None:
-    table = Table("rows", "function", "us per element", "phe, us", "times faster", "products", "over bound")
+    table = Table("rows", "function", "µs per element", "phe, µs", "times faster", "products", "over bound")
     for row in figures["growth"]:
         table.add_row(
             f"{row['rows']:,}", row["function"], f"{row['us']:.2f}", f"{row['phe_us']:.1f}", f"{row['speedup']:.1f}",

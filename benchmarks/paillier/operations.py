@@ -39,12 +39,12 @@ class Operation:
     """One operation in both libraries.
 
     Attributes:
-        name: as the table shows it.
-        per: what the time is given for.
-        count: of those in one run.
-        run: our way.
-        phe: python-paillier's way; None where it has none.
-        phe_count: how many of what is counted one run of it does.
+        name: name in the table.
+        per: unit for which the time is given.
+        count: number of these units in one run.
+        run: our operation.
+        phe: operation of python-paillier; None if it has no such operation.
+        phe_count: number of units in one run of `phe`.
         halves: the kernels mod p^2 and q^2 that take part, whose products are of half the size.
         mod_n: products mod n, also of half the size, that no kernel counts.
     """
@@ -60,7 +60,10 @@ class Operation:
 
 
 def measure(operation: Operation, kernel: Kernel, rounds: int) -> dict[str, Any]:
-    """Medians; the times of products are taken in every round, and the bound is made of those of its own round."""
+    """Return the medians of an operation.
+
+    Products are timed in every round, and the bound of a round uses the times of this round.
+    """
     full, half = Products("product", kernel.modulus), Products("half product", kernel.n)
     runs: dict[str, Callable[[], object]] = {**full.runs, **half.runs, "ours": operation.run}
     if operation.phe is not None:
@@ -92,7 +95,10 @@ def measure(operation: Operation, kernel: Kernel, rounds: int) -> dict[str, Any]
 
 
 def _counted(kernels: Sequence[Kernel]) -> dict[str, int]:
-    """Products so far, by the unit that computed them: kernels count both, a vector unit its own."""
+    """Return the products so far, by the unit that computed them.
+
+    Kernels count the products of both units, a vector unit only its own.
+    """
     by_vector_unit = sum(kernel.unit.multiplied for kernel in kernels if kernel.unit is not None)
     return {GMP: sum(kernel.counts.products for kernel in kernels) - by_vector_unit, VECTOR_UNIT: by_vector_unit}
 
@@ -102,7 +108,7 @@ def _per_round(after: dict[str, int], before: dict[str, int], times: Times) -> d
 
 
 def _costs(counts: dict[str, float], size: Products, times: Times) -> list[list[float]]:
-    """For each unit that this processor has, seconds of its products in every round."""
+    """Return the seconds of the products in every round, for each unit of this processor."""
     return [[counts[unit] * taken for taken in seconds] for unit, seconds in size.seconds(times).items()]
 
 
@@ -121,7 +127,7 @@ class Subject:
 
     @cached_property
     def fast(self) -> ShortExponent:
-        """As in a long training. Its table is made at the first draw."""
+        """Source of randomness as in a long training. Its table is made at the first draw."""
         source = ShortExponent(self.public_key)
         source._base.widen()
         return source
@@ -143,7 +149,7 @@ class Subject:
         return encrypt(self.plain(COLUMNS, bits=24), self.fast)
 
     def long_column(self, rows: int) -> EncryptedVector[Ciphertext]:
-        """Distinct ciphertexts for the price of a product each: of every pair of a few hundred encryptions."""
+        """Return distinct ciphertexts for the cost of one product each: sums of pairs of a few hundred encryptions."""
         few = 2 + int((2 * rows) ** 0.5)
         encrypted = encrypt(self.plain(few, bits=24), self.fast)
         first, second = np.triu_indices(few, 1)
@@ -208,7 +214,7 @@ def columns_operation(subject: Subject, column: EncryptedVector[Ciphertext]) -> 
 
 
 def rows_operation(subject: Subject, rows: int) -> Operation:
-    """X [[w]] with so many rows."""
+    """Return the operation X [[w]] with this many rows."""
     matrix = subject.plain(rows, COLUMNS)
     numbers = vector_to_phe(subject.row)
     part = matrix.values[: PHE_ROWS // 4].tolist()
@@ -236,13 +242,13 @@ def _phe_pack(numbers: Sequence[Any]) -> Any:
 
 
 def packed(subject: Subject) -> PackedVector[FreshCiphertext]:
-    """PACKS full ciphertexts."""
+    """Pack full ciphertexts."""
     slots = pack(subject.row[:1], SLOT_BITS).layout.slots
     return encrypt_packed(subject.plain(slots * PACKS, bits=60), SLOT_BITS, subject.fast)
 
 
 def threshold(subject: Subject, rounds: int) -> dict[str, Any]:
-    """Two parties: one partial decryption and the combination, over bare powers by GMP of as many ciphertexts."""
+    """Measure one partial decryption and the combination by two parties, over as many bare powers by GMP."""
     vector, shares = packed(subject), deal(subject.private_key, 2)
     other = partial_decrypt(vector, shares[1])
     numbers = subject.kernel.integers(vector.ciphertext.residues)

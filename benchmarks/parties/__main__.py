@@ -1,11 +1,11 @@
-"""Many parties on one machine: how long they take to start and to stop, and what an idle party takes of the memory.
+"""Measure how long many parties on one machine take to start and to stop, and how much memory an idle party takes.
 
     python -m benchmarks.parties [--passive 2 4 8 16] [--rounds 3] [--json FILE] [--quick]
 
-A taylor job of one active party, a key node and so many passive parties, whose files `blindfit init` writes. Parties
-start as `blindfit run` starts them, with published snapshots, and no job runs. RSS counts a page of memory at each
-process that has it. PSS divides the page among these processes, so PSS of all processes adds up to what they take
-together. The last line is a party that an operator starts by itself, with `blindfit party`.
+The parties are those of a taylor job: one active party, a key node, and the passive parties of `--passive`. `blindfit
+init` writes their files. Parties start as `blindfit run` starts them, with published snapshots, and no job runs. RSS
+counts a page of memory at each process that has it. PSS divides the page among these processes, so PSS of all processes
+adds up to what they take together. The last line is a party that an operator starts by itself, with `blindfit party`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ PASSIVE, ROUNDS = (2, 4, 8, 16), 3
 ROWS, COLUMNS = 200, 4  # fewer columns could be computed from scores, and are refused
 IDLE_S = 1.0
 UP_WITHIN_S = 60.0
-NO_FIGURE = float("nan")  # where the system does not tell
+NO_FIGURE = float("nan")  # the operating system has no such figure
 AIMS = {"up_s": 10.0, "stop_s": 5.0, "rss_mib": 110.0}
 
 
@@ -148,7 +148,15 @@ def is_open(address: str) -> bool:
 
 
 def table_of(result: dict[str, Any]) -> Table:
-    columns = ("parties", "up, s", "stopped, s", "largest RSS, MiB", "PSS of each, MiB", "processes left", "ports left")
+    columns = (
+        "parties",
+        "started in, s",
+        "stopped in, s",
+        "largest RSS, MiB",
+        "PSS of each, MiB",
+        "processes left",
+        "ports left",
+    )
     table = Table(*columns, box=None)
     for run in result["runs"]:
         table.add_row(f"{run['passive']} passive, {run['parties']} in all", *_figures(run), *_left(run))

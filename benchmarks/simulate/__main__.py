@@ -1,4 +1,4 @@
-"""`blindfit simulate` with all systems on a synthetic table: time by part, and how well the forecast holds.
+"""Measure `blindfit simulate` with all systems on a synthetic table: time by part, and how well the forecast holds.
 
     python -m benchmarks.simulate [--rows 5000] [--columns 20] [--parties 3] [--json FILE] [--quick]
 

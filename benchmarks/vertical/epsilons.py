@@ -1,9 +1,9 @@
-"""What label DP costs, simulated on plain numbers: of the tumours here, of more data in taylor_privacy.py.
+"""Cost of label DP, simulated on plain numbers: for the tumours here, for more data in taylor_privacy.py.
 
-The Taylor gradient's label term never changes, so that noise drawn once for each batch and kept makes all epochs one
-release. Drawn afresh, every epoch is another release, and for the same epsilon its noise is the root of their number
-times as large. What is kept cancels in differences of gradients, so that a partner reads features in them: fresh noise
-is added to it.
+The Taylor gradient's label term never changes. So noise that is drawn once for each batch and kept makes all epochs one
+release. With fresh noise every epoch is another release, and for the same epsilon the noise grows by the root of their
+number. Kept noise cancels in differences of gradients, so a partner reads features in them. Therefore fresh noise is
+added to it.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from tests.oracles import taylor as taylor_oracle
 from tests.oracles.taylor import PlainTable
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)
-AS_IT_IS, KEPT_ALONE, REDRAWN = "kept, and fresh on top", "kept alone", "drawn every epoch"
-WAYS = (AS_IT_IS, KEPT_ALONE, REDRAWN)
+AS_IT_IS, KEPT_ONLY, REDRAWN = "kept, and fresh on top", "kept only", "drawn every epoch"
+WAYS = (AS_IT_IS, KEPT_ONLY, REDRAWN)
 DRAWS = 61  # of the order of the rows, and of the noise
 
 
@@ -54,9 +54,9 @@ def tumours() -> Pooled:
 def simulate(
     job: TaylorJob, pooled: Pooled, *, ways: tuple[str, ...] = WAYS, draws: int = DRAWS
 ) -> dict[str, list[float]]:
-    """For each way the median figure of the test rows at every epsilon: AUC, of a linear model R squared.
+    """Return the median figure of the test rows for each way at every epsilon: AUC, or R squared of a linear model.
 
-    `none`: without label DP and its bounds on rows and labels, with all other defences but jitter.
+    `none` has no label DP and no bounds on rows and labels; it has all other defences except jitter.
     """
     private = [job.model_copy(update={"privacy": PrivacySettings(epsilon=e)}) for e in EPSILONS]
     found = {way: [_median(one, pooled, way, draws) for one in private] for way in ways}
@@ -89,11 +89,11 @@ def test_figure(job: TaylorJob, pooled: Pooled, way: str, draw: int) -> float:
 
 
 def noise_stds(job: TaylorJob, way: str, columns: int) -> tuple[float, float]:
-    """Of fresh and of kept noise, in units of the features."""
+    """Return the standard deviations of fresh and of kept noise, in units of the features."""
     if job.privacy is None:
         return job.taylor.gradient_noise, 0.0
     std = label_noise_std(job, columns)
-    if way == REDRAWN:  # so many releases compose to the same epsilon
+    if way == REDRAWN:  # that many releases compose to the same epsilon
         return std * math.sqrt(job.taylor.epochs), 0.0
     return job.taylor.gradient_noise * (way == AS_IT_IS), std
 
@@ -101,7 +101,7 @@ def noise_stds(job: TaylorJob, way: str, columns: int) -> tuple[float, float]:
 def plain_table(
     job: TaylorJob, pooled: Pooled, grid: Grid, generator: np.random.Generator
 ) -> tuple[PlainTable, PreparedLabels, np.ndarray, RowPlan]:
-    """Every party's rows as it would train on them, in an order as the key node draws one."""
+    """Return every party's rows as it would train on them, in an order like that of the key node."""
     active, n = next(iter(pooled.rows)), len(pooled.labels)
     order, there = generator.permutation(n), np.ones(n, bool)
     prepared = {}

@@ -2,18 +2,19 @@
 
     python -m benchmarks.vertical.falcon [--json FILE] [--plot FILE] [--quick]
 
-1. `shares_us_per_row`: made-up data, 65,536 rows of 50 + 50 features, batches of 4,096, two data parties and a key
-   node, waves up to 28, MACs on (and off: `without_macs`): what another epoch takes for each row, preprocessing and the
-   epoch's check included, which is the difference of a job of three epochs and one of one, over two. `bytes_per_row` is
-   sent by all parties, by the same difference; `shares_setup_s` is the one-time input of the features.
-2. `online_us_per_row`: one data party's processor time for each row of an epoch without what expands the dealing, all
-   seats in one process; `expanding_us_per_row` that too, `dealing_us_per_row` the key node's. `online_over_bound`: the
-   online time over that of the products of the field in it, each by the same kernel on arrays of the same sizes, in
-   turn with it. `rounds_per_step` is counted.
-3. `threshold_ms_per_row_step`, `threshold_over_bound`: of encrypted weights (falcon_threshold.py).
-4. `growth`: one thing varied at a time: rows, features, data parties.
+1. `shares_us_per_row` is the time of one more epoch for each row, with preprocessing and the epoch's check. The data
+   are 65,536 rows of 50 + 50 features in batches of 4,096, at two data parties and a key node, with scores up to
+   28 and MACs (`without_macs` has none). It is the difference of a job of three epochs and one of one epoch, over two.
+   `bytes_per_row` is what all parties send, by the same difference. `shares_setup_s` is the one-time input of the
+   features.
+2. `online_us_per_row` is one data party's processor time for each row of an epoch, with all roles in one process and
+   without the expansion of the dealing. `expanding_us_per_row` is this expansion, and `dealing_us_per_row` the key
+   node's part. `online_over_bound` is the online time over that of its products of the field. Each product is timed by
+   the same kernel on arrays of the same sizes, in turn with the epoch. `rounds_per_step` is counted.
+3. `threshold_ms_per_row_step` and `threshold_over_bound` are for encrypted weights (falcon_threshold.py).
+4. `growth` varies one thing at a time: rows, features, data parties.
 
-The data are made up: values do not matter to what shares cost.
+The data are made up, because the cost of shares does not depend on values.
 """
 
 from __future__ import annotations
@@ -117,7 +118,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Epoch:
-    """What one more costs, for each row; and what is put in once."""
+    """Cost of one more epoch for each row, and of the input, which is made once."""
 
     us_per_row: float
     bytes_per_row: float
@@ -167,7 +168,8 @@ def _write_job(base: Path, parties: list[Party], epochs: int, security: str) -> 
     rows = len(parties[0].columns["id"])
     job = 'name = "benchmark"\nprotocol = "falcon"\nseed = 1\n[split]\ntest_fraction = 0.0\n'
     job += f"[falcon]\nepochs = {epochs}\nbatch_rows = {min(BATCH_ROWS, rows // 4)}\nvalidation_fraction = 0.0\n"
-    job += f'learning_rate = 0.1\nwaves = "medium"\nsecurity = "{security}"\nunsafe = ["weight-bits"]\n'
+    job += 'waves = "medium"\n'
+    job += f'learning_rate = 0.1\nsecurity = "{security}"\nunsafe = ["weight-bits"]\n'
     (base / "job.toml").write_text(job + write_parties(base, roles, _party_file))
     for party in parties:
         pyarrow.parquet.write_table(pa.table(party.columns), base / f"{party.name}.parquet")
@@ -254,7 +256,7 @@ class Counting:
 
 @dataclass(frozen=True)
 class Alone:
-    """Of one epoch: what the parties spent, the dealer's own time, and the field's products of the parties' part."""
+    """One epoch in one process: time of the parties, time of the dealer, and the parties' products of the field."""
 
     spent: Spent
     dealing_s: float
@@ -302,7 +304,7 @@ class Units:
         }
 
     def seconds(self, times: Any, name: str) -> float:
-        """Of one product."""
+        """Return the seconds of one product."""
         count = 32 * self.rows if name == "products" else self.rows * self.features
         return float(times.median(name)) / count
 
@@ -323,7 +325,7 @@ def parameters(rows: int, features: int, batch_rows: int) -> FalconParameters:
 
 
 def one_epoch(rows: int, features: int) -> Alone:
-    """From the first step to the epoch's end."""
+    """Run one epoch, and return its figures from the first step to its end."""
     batch_rows = min(BATCH_ROWS, rows // 4)
     p, kernel, spent = parameters(rows, features, batch_rows), Counting(field.kernel()), Spent()
     marks: list[tuple[Spent, dict[str, int]]] = []
@@ -347,7 +349,7 @@ def one_epoch(rows: int, features: int) -> Alone:
 
 
 def rounds_of(steps: int, features: int) -> int:
-    """Of openings and checks, in a run of so many steps."""
+    """Return the rounds of openings and checks in a run of this many steps."""
     rows = 64 * steps
     return asyncio.run(_run(parameters(rows, features, 64), rows, features, _not_marked, _not_marked))
 
@@ -356,17 +358,20 @@ def _not_marked(*_: object) -> None: ...
 
 
 async def _run(p: FalconParameters, rows: int, features: int, mark: Any, mark_dealt: Any) -> int:
-    """The rounds of a party; `mark` is called by the first one, and the other by the dealer, which is ahead of it."""
+    """Return the rounds of a party.
+
+    The first party calls `mark`. The dealer, which is ahead of it, calls `mark_dealt`.
+    """
     draw = np.random.default_rng(1)
     x = draw.integers(-(2**12), 2**12, (rows, features))
     y = draw.integers(0, 2, rows)
     seeds, memory, rounds = [Seed.random(), Seed.random()], Memory(), list[int]()
-    told, told_dealer = falcon.Progress(report=mark, keep=mark), falcon.Progress(report=mark_dealt, keep=mark_dealt)
+    first, of_dealer = falcon.Progress(report=mark, keep=mark), falcon.Progress(report=mark_dealt, keep=mark_dealt)
 
     async def party(place: int) -> None:
         name, blocks = p.data_parties[place], np.split(x, [p.columns[0]], axis=1)
         held = Held(blocks[place], y if place == 0 else None)
-        progress = told if place == 0 else None
+        progress = first if place == 0 else None
         channel = memory.channel(name)
         trained = await falcon.run_data_party(name, held, p, seeds[place], "benchmark", channel, progress=progress)
         rounds.append(trained.rounds)
@@ -374,14 +379,14 @@ async def _run(p: FalconParameters, rows: int, features: int, mark: Any, mark_de
     async with asyncio.TaskGroup() as tasks:
         for place in range(2):
             tasks.create_task(party(place))
-        dealer = falcon.run_key_node(p, seeds, "benchmark", memory.channel("notary"), progress=told_dealer)
+        dealer = falcon.run_key_node(p, seeds, "benchmark", memory.channel("notary"), progress=of_dealer)
         tasks.create_task(dealer)
     return rounds[0]
 
 
 @contextlib.contextmanager
 def _instrumented(kernel: Counting, spent: Spent) -> Iterator[None]:
-    """Dealing and expanding are timed, and what the field computes in them is not counted."""
+    """Time dealing and expanding, and do not count the products of the field in them."""
     deal, shares = Dealer.deal, Expander.shares
 
     def timed(work: Callable[..., Any], add: Callable[[float], None]) -> Callable[..., Any]:

@@ -1,12 +1,13 @@
-"""What a step on encrypted weights costs one data party: the third part of `python -m benchmarks.vertical.falcon`.
+"""Cost of a step on encrypted weights for one data party: the third part of `python -m benchmarks.vertical.falcon`.
 
-2,048-bit key, three data parties, 30 features in all, batches of 128. All seats run in this thread, in processor time:
-trainings of two lengths, whose difference is steps alone, the dealer's part too, over parties, steps and rows. So a
-party's time is all that it computes in a step: its scores under encryption, packing and masks and their encryption,
-partial decryption, residuals in shares, and the move of its weights.
+The key has 2048 bits; there are three data parties with 30 features in all, and batches of 128. All roles run in this
+thread, and times are processor time. Two trainings of different lengths are run. Their difference has only steps, with
+the dealer's part, and is divided by parties, steps and rows. So a party's time is all that it computes in a step: its
+scores under encryption, packing, masks and their encryption, partial decryption, residuals in shares, and the move of
+its weights.
 
-`threshold_over_bound` is that time over the products mod n^2 that the parties' kernels counted, times the time of one
-by the same unit, just before and after. GMP may be below 1: it multiplies halves without a reduction.
+`threshold_over_bound` is this time over that of the products mod n^2 that the parties' kernels counted. The same unit
+computes a product just before and after. GMP may be below 1, because it multiplies halves without a reduction.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ AIMS_MS = {"gmp": 5.0, "vector_unit": 1.5}
 
 
 def threshold(repetitions: int, rows: int, steps: int) -> dict[str, Any]:
-    """By GMP, and by the vector unit where this machine has one; the second gives the headline figures."""
+    """Measure by GMP, and by the vector unit if this machine has one, which then gives the headline figures."""
     key = generate_private_key(KEY_BITS)
     found = {"gmp": _by_gmp(key, repetitions, rows, steps)}
     if vector_unit.vector_unit(int(key.public_key.n)) is not None:
@@ -59,7 +60,7 @@ def _by_gmp(key: PrivateKey, repetitions: int, rows: int, steps: int) -> dict[st
 
 
 def _measured(key: PrivateKey, repetitions: int, unit: str, rows: int, steps: int) -> dict[str, float]:
-    _seconds(key, rows, 1)  # what is made once is made
+    _seconds(key, rows, 1)  # makes what is made once
     times, bounds, counted = [], [], 0.0
     for _ in range(repetitions):
         before = _product_us(key, unit)
@@ -82,7 +83,7 @@ def _product_us(key: PrivateKey, unit: str) -> float:
 
 
 def _seconds(key: PrivateKey, rows: int, steps: int) -> tuple[float, int]:
-    """Of this thread, all data parties; and the products that they counted."""
+    """Return this thread's seconds for all data parties, and the products that they counted."""
     shares = deal(key, len(PARTIES))
     own = [KeyShare(replace(share.public_key), share.index, share.parties, share.exponent) for share in shares]
     started = time.thread_time()

@@ -1,4 +1,4 @@
-"""How a training's time and bytes grow with one thing varied at a time, and the picture of it."""
+"""Growth of a training's time and bytes with one thing varied at a time, and its picture."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def draw(
     """Draw a column for each thing varied, the time above and the bytes below.
 
     Args:
-        grown: the points, by what is varied.
-        time_key, bytes_key: the names of a point's figures; bytes are drawn in KiB.
-        unit: of the time.
+        grown: points for each varied thing.
+        time_key, bytes_key: names of a point's figures; bytes are drawn in KiB.
+        unit: unit of the time.
     """
     figure, grid = plt.subplots(
         2, len(grown), figsize=(11, 5.6), sharex="col", sharey="row", squeeze=False, layout="constrained"

@@ -2,12 +2,13 @@
 
     python -m benchmarks.vertical.housing [--data DIR] [--json FILE] [--quick]
 
-1. `mse_ratio`: the test error over scikit-learn's, 20,640 block groups, a fifth of them test rows, both on columns
-   standardised by the training rows; a bank has income, age, rooms and the prices, a land office has population and
-   place. The training is the plain oracle's, over ten splits, the worst of which counts. As training clips columns at 8
-   standard deviations, which helps on these data, `mse_ratio_clipped` gives scikit-learn clipped columns too. Both with
-   Blindfit's `defaults` for linear models and with those of logistic ones, `gradient_descent`; all defences are on.
-2. `encrypted_rows`: the first rows of the file, trained twice with the same jitter and noise: under encryption with
+1. `mse_ratio` is the test error over scikit-learn's, on 20,640 block groups, a fifth of them test rows. Both have
+   columns standardised by the training rows. A bank has income, age, rooms and the prices; a land office has population
+   and place. The training is the plain oracle's, over ten splits, the worst of which counts. Training clips columns at
+   8 standard deviations, which helps on these data, so `mse_ratio_clipped` gives scikit-learn clipped columns too. Both
+   figures are for Blindfit's `defaults` of linear models and for those of logistic ones, `gradient_descent`, with all
+   defences on.
+2. `encrypted_rows` are the first rows of the file, trained twice with the same jitter and noise: under encryption with
    keys of 2048 bits, and by the oracle. `largest_difference` of the two models' weights must be 0.
 
 Without --data the data are looked for in ../shared/data/housing/cal_housing.data (StatLib's file with a header; the
@@ -75,10 +76,10 @@ class Housing:
 
     @classmethod
     def read(cls, data: Path) -> Housing:
-        """Raises DataError: the file is not there."""
+        """Raise DataError: the file is not there."""
         path = data / FILE
         if not path.exists():
-            raise DataError(f"{path} does not exist", hint=f"--data DIR says where {FILE} is (see --help)")
+            raise DataError(f"{path} does not exist", hint=f"give the folder of {FILE} as --data DIR (see --help)")
         longitude, latitude, age, rooms, bedrooms, population, households, income, value = np.loadtxt(
             path, delimiter=",", skiprows=1, unpack=True
         )
@@ -176,7 +177,7 @@ class Training:
     # --- how good
 
     def mse(self, trained: Trained) -> float:
-        """On the test rows, from the parts of the model as parties keep them."""
+        """Return the error on the test rows, from the parts of the model as parties keep them."""
         test, parts = self.plan.test, {party: self._part(party, trained) for party in COLUMNS}
         scores = sum(part.score_parts(self.prepared[party].rows.features[test]) for party, part in parts.items())
         predicted = parts[ACTIVE].predictions(np.asarray(scores))
@@ -198,7 +199,7 @@ class Training:
         )
 
     def sklearn_mse(self, *, clip: float = np.inf) -> float:
-        """Of LinearRegression, fitted on the same rows less the hold-out, standardised in the same way."""
+        """Return the error of LinearRegression on the same rows without the hold-out, standardised in the same way."""
         columns = [p.standardiser.transform(p.rows.features) for p in self.prepared.values()]
         X, prices, plan = np.clip(np.hstack(columns), -clip, clip), self.housing.prices, self.plan
         fitted = LinearRegression().fit(X[plan.train], prices[plan.train])

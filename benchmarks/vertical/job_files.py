@@ -1,4 +1,4 @@
-"""The files of a job between processes on this machine: data parties, and a key node called notary."""
+"""Files of a job between processes on this machine, of data parties and a key node."""
 
 from __future__ import annotations
 

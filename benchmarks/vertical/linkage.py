@@ -1,12 +1,12 @@
-"""Record linkage: how many matches are right at which threshold, and what wrong ones do to a model.
+"""Measure record linkage: the share of right matches at each threshold, and the effect of wrong ones on a model.
 
     python -m benchmarks.vertical.linkage [--json FILE] [--quick]
 
-1. `thresholds`: made-up registers (examples/linkage/dirty_records.py), each field of each record wrong with probability
-   .12; precision and recall by the truth, and beside them what a key node estimates without it.
-2. `wrong_matches`: a logistic regression on rows of which a share was exchanged, judged on the right ones; means over
-   20 repeats. Made-up: 5 + 5 normal columns, 4,000 rows. Breast cancer: scikit-learn's, its 10 means at one party, its
-   errors and worst values at the other.
+1. `thresholds` has made-up registers (examples/linkage/dirty_records.py), with each field of each record wrong with
+   probability 0.12. It has precision and recall by the truth, and what a key node estimates without the truth.
+2. `wrong_matches` has a logistic regression on rows of which a share was exchanged, judged on the right ones, as means
+   over 20 repeats. The made-up data have 5 + 5 normal columns and 4,000 rows. In scikit-learn's breast cancer data the
+   10 means are at one party, and the errors and worst values at the other.
 """
 
 from __future__ import annotations

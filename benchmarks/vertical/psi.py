@@ -1,15 +1,15 @@
-"""Private set intersection: how near the whole protocol comes to the group operations that it cannot do without.
+"""Measure how near private set intersection comes to the time of the group operations that it cannot do without.
 
     python -m benchmarks.vertical.psi [--ids 100000] [--cores 2] [--json FILE] [--quick]
 
-Two data parties with as many ids each, half of them common, and a key node; all three roles in this one process, over
-an in-memory network that still encodes every message, each with as many threads as there are cores. The processor does
-the work of three machines here: where each role has its own, their work overlaps.
+Two data parties have as many ids each, half of them common, and there is a key node. All three roles run in this
+process, each with as many threads as there are cores. The network is in memory and still encodes every message. The
+processor does the work of three machines here; where each role has its own, their work overlaps.
 
 The bound counts, for each id: a point from a hash, two scalar multiplications (one by each party), and the key node's
 check that the point is in the prime subgroup, which is a multiplication by the group's order. The time of one is
-measured in the same run, before and after, on one core. On a machine that does something else as well, "cores got" says
-so, and the processor's time is the better figure.
+measured in the same run, before and after, on one core. On a machine with other work, "cores got" is lower, and the
+processor's time is the better figure.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def timed(work: Callable[[], list[align.Alignment]]) -> tuple[list[align.Alignme
 
 
 def require_right(sets: list[list[str]], alignments: list[align.Alignment], common: int) -> None:
-    """A figure of a wrong result is no figure."""
+    """Check that the parties were aligned; the time of a wrong result means nothing."""
     aligned = [[ids[row] for row in own.positions] for ids, own in zip(sets, alignments, strict=True)]
     if aligned[0] != aligned[1] or len(set(aligned[0])) != common:
         raise SystemExit("the parties were not aligned")
@@ -146,7 +146,7 @@ def peak_mib() -> float:
 
 
 def operation_times() -> dict[str, float]:
-    """Microseconds of one, on one core, of the processor's time: the median of five rounds."""
+    """Return the microseconds of one operation on one core, in processor time, as the median of five rounds."""
     scalar = BlindingKey.draw(system_uniform).scalar
     point = psi.hash_id("person")
     uniform = np.random.default_rng(0).bytes(psi.POINT_BYTES)
@@ -171,7 +171,7 @@ def show(result: dict[str, Any], console: Console) -> None:
     table.add_row("all of it", f"{result['elapsed_s']:.1f} s, {result['ids_per_s']:,.0f} ids/s")
     table.add_row("until the last point was checked", f"{result['blinding_s']:.1f} s")
     for name, count in result["operations"].items():
-        table.add_row(f"{name.replace('_', ' ')}s", f"{count:,} of {result['operation_us'][name]:.1f} us")
+        table.add_row(f"{name.replace('_', ' ')}s", f"{count:,} of {result['operation_us'][name]:.1f} µs")
     table.add_row("their bound", f"{result['bound_s']:.1f} s")
     table.add_row("over the bound", f"{result['over_bound']:.3f} (aim: at most {result['aim_over_bound']})")
     table.add_row("over it in processor time", f"{result['cpu_over_bound']:.3f} ({result['cores_got']:.2f} cores got)")

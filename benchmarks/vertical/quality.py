@@ -1,15 +1,15 @@
-"""How right a Taylor model's probabilities are: log loss over scikit-learn's, on six data sets.
+"""Measure how right a Taylor model's probabilities are: log loss over scikit-learn's, on six data sets.
 
     python -m benchmarks.vertical.quality [--data DIR] [--json FILE] [--splits 5] [--quick]
 
 Columns are spread over three parties; the job has its defaults, with all defences, and a fifth of the rows held out.
 The training is the plain oracle's, which the encrypted one agrees with bit for bit. scikit-learn's LogisticRegression
-(its defaults) is fitted to the training rows in one place. For each data set, medians over splits:
+(its defaults) is fitted to the training rows in one place. Figures are medians over splits for each data set.
 
-    log_loss_over_sklearn    of the calibrated model: each test row by a fit to the other half of the test rows
-    before                   of the log odds as they were trained
-    from_sums                of the model calibrated as after linkage: each test row by five sums over the other half
-    slope                    of the calibration, over all test rows
+- log_loss_over_sklearn is that of the calibrated model, each test row by a fit to the other half of the test rows.
+- before is that of the log odds as they were trained.
+- from_sums is that of the model calibrated as after linkage, each test row by five sums over the other half.
+- slope is that of the calibration, over all test rows.
 
 Without --data the data are looked for in ../shared/data (breast and bank marketing from the repositories
 FederatedAI/FATE and nusdbsystem/falcon, communities and housing from fau-is/gam_comparison); RAND is in statsmodels.
@@ -76,26 +76,26 @@ def bank(data: Path) -> Rows:
 
 
 def communities_table(data: Path) -> Floats:
-    """Columns that hardly lack a value, violent crime last."""
+    """Return the columns with at most one missing value, violent crime last."""
     table = np.genfromtxt(data / "communities" / "communities.data", delimiter=",", skip_header=1)[:, 5:]
     table = table[:, np.isnan(table).sum(axis=0) <= 1]
     return np.where(np.isnan(table), np.nanmean(table, axis=0), table)
 
 
 def communities(data: Path) -> Rows:
-    """Whether there is more violent crime than in the median community."""
+    """Return columns, and a label: is there more violent crime than in the median community?"""
     table = communities_table(data)
     return table[:, :-1], (table[:, -1] > np.median(table[:, -1])).astype(np.float64)
 
 
 def housing(data: Path) -> Rows:
-    """Whether houses cost more than in the median block group."""
+    """Return columns, and a label: do houses cost more than in the median block group?"""
     read = Housing.read(data)
     return np.column_stack(list(read.columns.values())), (read.prices > np.median(read.prices)).astype(np.float64)
 
 
 def rand(_data: Path) -> Rows:
-    """Whether a doctor was seen in the year."""
+    """Return columns, and a label: was a doctor seen in the year?"""
     from statsmodels.datasets import randhie
 
     table = randhie.load_pandas().data
@@ -104,7 +104,7 @@ def rand(_data: Path) -> Rows:
 
 
 def generated(_data: Path) -> Rows:
-    """A logistic model that is true, of 20 columns, a tenth of the labels positive."""
+    """Return rows of a true logistic model with 20 columns; a tenth of the labels is positive."""
     rng = np.random.default_rng(11)
     x = rng.normal(size=(10_000, 20))
     score = x @ rng.normal(size=20) / 4 - 2.5
@@ -135,7 +135,7 @@ class Found:
 
 
 def trained(job: TaylorJob, x: Floats, y: Floats) -> tuple[Prepared, Floats]:
-    """What the active party prepared, and the scores of the test rows."""
+    """Return the active party's preparation, and the scores of the test rows."""
     order = job.trial_randomness.generator("order").permutation(len(y))
     ids, there = pa.array([f"r{number}" for number in range(len(y))]), np.ones(len(y), np.bool_)
     prepared = {}
@@ -188,7 +188,7 @@ def compared(x: Floats, y: Floats, train_rows: Any, test_rows: Any, scores: Floa
 
 
 def by_sums(scores: Floats, positive: NDArray[np.bool_]) -> Floats:
-    """The probability of each row by the sums over the other half, as the key node fits them after linkage."""
+    """Return the probability of each row by the sums over the other half, as the key node fits them after linkage."""
     y, half = np.where(positive, 1.0, -1.0), len(scores) // 2
     halves = slice(None, half), slice(half, None)
     fits = [fit_moments(_moments(scores[rows], y[rows])) or IDENTITY for rows in halves]
@@ -254,7 +254,7 @@ def main() -> None:
     options = parser.parse_args()
     names, splits = (["breast cancer", "generated"], 1) if options.quick else (list(SETS), options.splits)
     if not (options.data / "breast").exists():
-        parser.error(f"{options.data} has no folder breast: --data DIR says where the data are (see --help)")
+        parser.error(f"{options.data} has no folder breast: give the folder of the data as --data DIR (see --help)")
     result = {"machine": machine.describe(), **measure(options.data, splits, names)}
     show(result, Console())
     if options.json:

@@ -1,18 +1,18 @@
-"""How near a linear Taylor model comes to least squares on few rows, and which defence costs what.
+"""Measure how near a linear Taylor model comes to least squares on few rows, and the cost of each defence.
 
     python -m benchmarks.vertical.quality_linear [--data DIR] [--json FILE] [--splits 9] [--quick]
 
-560 rows, columns spread over three parties, a fifth of the rows held out; generated rows, of which the columns explain
-half, 90 % and 97 % of the label, and rows drawn from communities and housing. The training is the plain oracle's, which
-the encrypted one agrees with bit for bit. `mse_over_least_squares` is the test error over that of LinearRegression on
-all rows that are not held out, the median over splits:
+There are 560 rows, with columns spread over three parties and a fifth of the rows held out. Some are generated rows
+whose columns explain half, 90% and 97% of the label; others are drawn from communities and housing. The training is the
+plain oracle's, which the encrypted one agrees with bit for bit. `mse_over_least_squares` is the median over splits of
+the test error over that of LinearRegression on all rows that are not held out.
 
-    defaults          every defence, and the job's defaults
-    no jitter         taylor.unsafe = ["no-jitter"]
-    no fresh noise    taylor.unsafe = ["no-gradient-noise"]
-    no shortening     taylor.unsafe = ["leverage"]
-    gradient descent  every defence, taylor.optimiser = "sgd" and the defaults that go with it
-    fewer rows        LinearRegression without the rows of the hold-out loss
+- defaults: every defence, and the job's defaults
+- no jitter: taylor.unsafe = ["no-jitter"]
+- no fresh noise: taylor.unsafe = ["no-gradient-noise"]
+- no shortening: taylor.unsafe = ["leverage"]
+- gradient descent: every defence, taylor.optimiser = "sgd" and the defaults that go with it
+- fewer rows: LinearRegression without the rows of the hold-out loss
 
 Without --data the data are looked for in ../shared/data (see benchmarks.vertical.quality).
 """
@@ -50,11 +50,11 @@ Floats = NDArray[np.float64]
 
 
 def tables(data: Path) -> Iterator[tuple[str, Floats, Floats]]:
-    """Name, columns, labels."""
+    """Yield name, columns and labels of each data set."""
     rng = np.random.default_rng(3)
     x = rng.normal(size=(ROWS, 12)) @ (np.eye(12) + 0.3 * rng.normal(size=(12, 12)))
     score = x @ rng.normal(size=12)
-    for name, noise in (("explained 97 %", 0.17), ("explained 90 %", 0.33), ("explained 50 %", 1.0)):
+    for name, noise in (("explained 97%", 0.17), ("explained 90%", 0.33), ("explained 50%", 1.0)):
         yield name, x, score / score.std() + noise * rng.normal(size=ROWS)
     table = communities_table(data)
     chosen = rng.permutation(len(table))[:ROWS]
@@ -66,7 +66,10 @@ def tables(data: Path) -> Iterator[tuple[str, Floats, Floats]]:
 
 
 def train(x: Floats, y: Floats, seed: int, settings: dict[str, Any]) -> tuple[float, float]:
-    """Both over least squares on all rows that are not held out: Blindfit's, and least squares on its training rows."""
+    """Return the errors of Blindfit, and of least squares on its training rows.
+
+    Both are divided by the error of least squares on all rows that are not held out.
+    """
     asked = {"protocol": "taylor", "seed": seed, "split": {"test_fraction": 0.2}}
     job = TaylorJob.model_validate({**asked, "taylor": {"model": "linear", **settings}})
     first, scores = trained(job, x, y)
@@ -111,7 +114,9 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="one split: to see that it runs")
     options = parser.parse_args()
     if not (options.data / "communities").exists():
-        parser.error(f"{options.data} has no folder communities: --data DIR says where the data are (see --help)")
+        parser.error(
+            f"{options.data} has no folder communities: give the folder of the data as --data DIR (see --help)"
+        )
     result = {"machine": machine.describe(), **measure(options.data, 1 if options.quick else options.splits)}
     show(result, Console(width=120))
     if options.json:

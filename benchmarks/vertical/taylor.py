@@ -2,13 +2,14 @@
 
     python -m benchmarks.vertical.taylor [--json FILE] [--data DIR] [--plot FILE] [--quick]
 
-1. `ms_per_row_epoch`: DIR/breast (10 + 20 features, 569 rows), batches of 128, 2048-bit keys, an active party, a
-   passive party and a key node, all defences and the hold-out loss of every epoch on; the time of training over its
-   rows and epochs, median of three jobs. `products_per_row_epoch` is the same in products mod n^2 by GMP, and
-   `vector_products_per_row_epoch` in those by the vector unit, where the processor has one: a training uses both. The
-   products are taken in turn with the jobs, and in the same time, that on the wall.
-   `forecast_error` is |forecast - measured| / measured, the forecast being the pre-flight's, made just before each job.
-2. `growth`: made-up data, one epoch, one thing varied at a time: rows, features, data parties; and bytes sent a row.
+1. `ms_per_row_epoch` is the time of training over its rows and epochs, as the median of three jobs. The data are
+   DIR/breast (10 + 20 features, 569 rows) in batches of 128, with 2048-bit keys, an active party, a passive party and a
+   key node. All defences and the hold-out loss of every epoch are on. `products_per_row_epoch` is the same time in
+   products mod n^2 by GMP, and `vector_products_per_row_epoch` in products by the vector unit, if the processor has
+   one. A training uses both. Products are timed in turn with the jobs, also on the wall clock. `forecast_error` is
+   |forecast - measured| / measured; the pre-flight makes the forecast just before each job.
+2. `growth` has made-up data and one epoch, with one thing varied at a time (rows, features, data parties), and the
+   bytes sent for a row.
 
 Without --data the data are looked for in ../shared/data; FATE's repository has them in examples/data, as
 breast_hetero_guest.csv and breast_hetero_host.csv.
@@ -45,7 +46,7 @@ from blindfit.coordinator.running.launcher import launch
 from blindfit.coordinator.taylor.preflight import forecast_s
 
 REPETITIONS = 3
-PRODUCT_GROUPS = 320  # a tenth of a second by GMP: short beside a job, long beside what disturbs it
+PRODUCT_GROUPS = 320  # a tenth of a second by GMP: shorter than a job, longer than a disturbance
 QUICK_PRODUCT_GROUPS = 8
 BASE = {"rows": 1000, "features": 30, "parties": 2}
 GROWTH: dict[str, list[int]] = {
@@ -55,7 +56,7 @@ GROWTH: dict[str, list[int]] = {
 }
 TITLE = "Vertical training; otherwise 1,000 rows, 30 features, 2 data parties, 2048-bit keys, one epoch"
 QUICK: dict[str, list[int]] = {"parties": [2]}
-QUICK_ROWS = 128  # of each job
+QUICK_ROWS = 128  # rows of each job
 
 Floats = NDArray[np.float64]
 
@@ -72,7 +73,7 @@ class Party:
         return "active" if "y" in self.columns else "passive"
 
     def first(self, rows: int) -> Party:
-        """By id: the same rows of each party."""
+        """Return the first rows by id, which are the same rows at each party."""
         chosen = np.argsort(self.columns["id"])[:rows]
         return Party(self.name, {name: column[chosen] for name, column in self.columns.items()})
 
@@ -150,14 +151,16 @@ def breast_parties(data: Path, quick: bool) -> list[Party]:
 
 def _read(path: Path, name: str) -> Party:
     if not path.exists():
-        raise SystemExit(str(DataError(f"{path} does not exist; --data DIR says where breast/ is (see --help)")))
+        raise SystemExit(
+            str(DataError(f"{path} does not exist; give the folder of breast/ as --data DIR (see --help)"))
+        )
     table = pyarrow.csv.read_csv(path)
     columns = {column: table[column].to_numpy() for column in table.column_names}
     return Party(name, {**columns, "id": np.array([f"r{number}" for number in columns["id"]])})
 
 
 def made_up(rows: int, features: int, parties: int, seed: int = 1) -> list[Party]:
-    """Labels from a logistic model on all columns, which the parties hold in nearly equal parts."""
+    """Label rows by a logistic model on all columns, which the parties hold in nearly equal parts."""
     draw = np.random.default_rng(seed)
     X = draw.normal(size=(rows, features))
     scores = X @ draw.normal(size=features) / np.sqrt(features)

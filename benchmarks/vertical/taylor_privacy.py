@@ -1,14 +1,15 @@
-"""What label DP of a vertical training costs: the figure of the test rows against epsilon, and the time of an epoch.
+"""Measure the cost of label DP in a vertical training: the figure of the test rows, and the time of an epoch.
 
     python -m benchmarks.vertical.taylor_privacy [--data DIR] [--json FILE] [--quick]
 
-1. The figure, simulated on plain numbers (epsilons.py), medians over orders of the rows and draws of
-   the noise, at the defaults: with fresh noise on top of what is kept for each batch, as Blindfit does, and without it
-   (taylor.unsafe = ["no-gradient-noise"]), which a partner reads a binary column through; and with noise that is drawn
-   in every epoch and composes to the same epsilon, which Blindfit does not do. AUC on DIR/breast (10 + 20 columns, 569
-   rows) and DIR/bank (three parties, 4,521 rows), R squared on DIR/housing (20,640 rows, labels clipped to 0 .. 5).
-2. `epoch`: breast between processes, 2048 bits, the time of an epoch without label DP, with it, and with it but without
-   fresh noise, in turn; the median of several jobs each.
+1. The figure is simulated on plain numbers (epsilons.py), at the defaults, as medians over orders of the rows and draws
+   of the noise. There are three kinds of noise. Blindfit adds fresh noise to the noise that is kept for each batch.
+   Without fresh noise (taylor.unsafe = ["no-gradient-noise"]) a partner can read a binary column. Noise that is drawn
+   in every epoch and composes to the same epsilon is not what Blindfit does. The figure is the AUC on DIR/breast (10 +
+   20 columns, 569 rows) and DIR/bank (three parties, 4,521 rows), and R squared on DIR/housing (20,640 rows, labels
+   clipped to 0 to 5).
+2. `epoch` is the time of an epoch on breast between processes with 2048 bits: without label DP, with it, and with it
+   but without fresh noise. The jobs run in turn, and the figure is the median of several jobs each.
 
 Without --data the data are looked for in ../shared/data.
 """
@@ -28,7 +29,7 @@ from rich.table import Table
 
 from benchmarks.kit import machine
 from benchmarks.vertical import housing, taylor
-from benchmarks.vertical.epsilons import AS_IT_IS, EPSILONS, KEPT_ALONE, WAYS, Pooled, simulate
+from benchmarks.vertical.epsilons import AS_IT_IS, EPSILONS, KEPT_ONLY, WAYS, Pooled, simulate
 from blindfit.parties.taylor.settings import TaylorJob
 
 SMALL_DRAWS, LARGE_DRAWS = 61, 9
@@ -36,13 +37,13 @@ PRIVATE = "[privacy]\nepsilon = 1.0\n"
 TIMED = {
     "without label DP": ("", "validation_fraction = 0.0\n"),
     AS_IT_IS: (PRIVATE, ""),
-    KEPT_ALONE: (PRIVATE, 'gradient_noise = 0.0\nunsafe = ["no-gradient-noise"]\n'),
+    KEPT_ONLY: (PRIVATE, 'gradient_noise = 0.0\nunsafe = ["no-gradient-noise"]\n'),
 }
 
 
 @dataclass(frozen=True)
 class Effort:
-    """How often epochs are timed."""
+    """Number of timed jobs and epochs."""
 
     timed: tuple[str, ...]
     jobs: int
@@ -56,7 +57,9 @@ QUICK = Effort((AS_IT_IS,), 1, 1)
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", type=Path, help="write the figures here too")
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="where breast/, bank/, housing/ are")
+    parser.add_argument(
+        "--data", type=Path, default=Path("../shared/data"), help="folder of breast/, bank/ and housing/"
+    )
     parser.add_argument("--quick", action="store_true", help="one draw, one short job each: to see that it runs")
     options = parser.parse_args()
     console = Console()
@@ -92,7 +95,7 @@ def breast(data: Path) -> Pooled:
 
 
 def bank(data: Path) -> Pooled:
-    """The first file's last column is the label."""
+    """Return the rows of three parties; the last column of the first file is the label."""
     first, *others = (np.loadtxt(data / "bank" / f"bank_client{i}.txt", delimiter=",") for i in range(3))
     rows = {"bank": first[:, :-1]} | {f"partner-{i}": part for i, part in enumerate(others)}
     return Pooled(rows, first[:, -1])
@@ -105,7 +108,10 @@ def houses(data: Path) -> Pooled:
 
 
 def times_of_epochs(data: Path, quick: bool) -> dict[str, list[float]]:
-    """Milliseconds for each row and epoch of every job; in turn, because a machine's speed drifts."""
+    """Return the milliseconds for each row and epoch of every job.
+
+    Jobs run in turn, because a machine's speed drifts.
+    """
     parties, effort = taylor.breast_parties(data, quick), QUICK if quick else FULL
     times: dict[str, list[float]] = {name: [] for name in effort.timed}
     for _ in range(effort.jobs):

@@ -1,14 +1,16 @@
-"""WALR: what privacy costs in accuracy, and what the whole job costs in time.
+"""Measure what privacy costs WALR in accuracy, and what the whole job costs in time.
 
     python -m benchmarks.walr [--json FILE] [--rows 1000000] [--features 50] [--quick]
 
-1. `gain_kept`: the RAND data (in statsmodels), 30 % held out; the private model's part of the non-private gain in log
-   loss over the constant, median of 40 draws of the noise at each epsilon, with their 5th and 95th percentiles.
-2. `time_over_sklearn`: rows x features from parquet, an active party and a measurement server as two processes that are
-   up, the whole job from its proposal to its stored model, over scikit-learn's LogisticRegression (its defaults, lbfgs)
-   on the same standardised and rounded training matrix in memory. `time_over_sklearn_from_files`: over the same without
-   privacy by one who has both files: read, join by id, standardise, fit. Medians; one repetition of each in turn.
-3. The hybrid gradient beside the ordinary minibatch: benchmarks/walr/hybrid_gradient.py.
+1. `gain_kept` is the private model's part of the non-private gain in log loss over the constant, on the RAND data (in
+   statsmodels) with 30% held out. It is the median of 40 draws of the noise at each epsilon, with their 5th and 95th
+   percentiles.
+2. `time_over_sklearn` is the time of the whole job, from its proposal to its stored model, on rows x features from
+   parquet. An active party and a measurement server run as two processes. It is divided by the time of scikit-learn's
+   LogisticRegression (its defaults, lbfgs) on the same standardised and rounded training matrix in memory.
+   `time_over_sklearn_from_files` is divided by a fit without privacy from both files: read, join by id, standardise,
+   fit. Figures are medians; one repetition of each runs in turn.
+3. The hybrid gradient is compared with the ordinary minibatch in benchmarks/walr/hybrid_gradient.py.
 """
 
 from __future__ import annotations
@@ -50,7 +52,7 @@ ALL_ROWS = "split.test_fraction=0"
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is measured."""
+    """Size of the measurement."""
 
     draws: int
     rows: int
@@ -175,7 +177,7 @@ def run_job(directory: Path, repetition: int) -> dict[str, Any]:
 
 
 def training_matrix(directory: Path, job: Job[WalrJob]) -> tuple[Floats, NDArray[np.int8]]:
-    """The very rows that the job trains on, as scikit-learn takes them."""
+    """Return the very rows that the job trains on, as scikit-learn takes them."""
     import pyarrow.parquet as pq
 
     settings = load_party(directory / "advertiser.toml")

@@ -1,15 +1,15 @@
-"""WALR: does a fit do better whose settings are chosen after the release, from what the release tells?
+"""Test whether a WALR fit does better if its settings are chosen after the release, from the release.
 
     python -m benchmarks.walr.choice [--data DIR] [--json FILE] [--quick]
 
-The data sets of benchmarks.walr.forecast. Each release is fitted with l2 of a tenth to ten times the default and mu
-clipped or projected. `excess` is how much the log loss on held-out rows is above that without noise, over the entropy
-of the base rate, in the mean over the draws:
+The data sets are those of benchmarks.walr.forecast. Each release is fitted with l2 of a tenth to ten times the default,
+and with mu clipped or projected. `excess` is how much the log loss on held-out rows is above that without noise, over
+the entropy of the base rate. It is the mean over the draws, for these fits:
 
-- default: walr.l2 = "auto", walr.mu = "auto";
-- clipped, projected: the default l2 with walr.mu = "clip" or "project";
-- chosen: by simulation, as `blindfit plan` simulates, with the rate and the strength that the default's fit has;
-- best: of each draw, by the labels, which nobody has.
+- default has walr.l2 = "auto" and walr.mu = "auto".
+- clipped and projected have the default l2, and walr.mu = "clip" or "project".
+- chosen is the choice by a simulation like that of `blindfit plan`, with the rate and strength of the default's fit.
+- best is the best fit of each draw by the labels, which nobody has.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def measure(data: DataSet, draws: int, epsilons: Sequence[float]) -> list[dict[s
 
 
 def of_release(setting: Setting, mu: Floats, generator: np.random.Generator) -> list[float]:
-    """The losses of COLUMNS."""
+    """Return the losses of COLUMNS."""
     choices = list(product(L2_FACTORS, TREATMENTS))
     weights = {choice: setting.weights(mu, choice) for choice in choices}
     losses = {choice: setting.loss(of_choice) for choice, of_choice in weights.items()}

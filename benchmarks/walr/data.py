@@ -26,7 +26,7 @@ Floats = NDArray[np.float64]
 
 
 def rand_data() -> tuple[Floats, Floats, NDArray[np.bool_]]:
-    """Features, labels 0 and 1, and which rows are held out."""
+    """Return features, labels 0 and 1, and a mask of the held-out rows."""
     from statsmodels.datasets import randhie
 
     data = randhie.load_pandas().data
@@ -37,7 +37,7 @@ def rand_data() -> tuple[Floats, Floats, NDArray[np.bool_]]:
 
 @dataclass(frozen=True)
 class PreparedRows:
-    """What the active party sends, and the labels of the measurement server: the same for every draw of the noise."""
+    """Rows of the active party and labels of the measurement server, which are the same for every draw of the noise."""
 
     standardiser: Standardiser
     bound: int  # of a row's norm, in steps of the grid
@@ -55,7 +55,10 @@ class PreparedRows:
 
 
 def private_model(epsilon: float, data: PreparedRows) -> WALRModel:
-    """The protocol's own steps with both seats in this process, fresh noise from the system's generator."""
+    """Run the protocol's own steps with both roles in this process, and return the model.
+
+    The noise is fresh, from the system's generator.
+    """
     settings = ReleaseSettings("rand", "1", epsilon, DELTA, frac_bits=FRAC_BITS)
     request = walr.step_1_open(data.rows, data.bound, settings)
     answer = walr.run_locally(data.rows, request, data.labels, system_uniform)

@@ -1,15 +1,15 @@
-"""WALR: what `blindfit plan` forecasts, beside what happens.
+"""Compare the forecast of `blindfit plan` with the outcome of WALR releases.
 
     python -m benchmarks.walr.forecast [--data DIR] [--json FILE] [--quick]
 
-Three data sets, 30 % held out: RAND (in statsmodels), bank marketing (DIR/bank), and 33,000 rows made by
-examples/advertising/generate.py. At each epsilon the release and the fit are made 300 times; `excess` is how much the
-log loss on held-out rows is, in the mean, above that without noise, over the entropy of the base rate. The forecast has
-the training rows' features, and assumes of their labels the rate and the strength that they have (`right`), or a rate
-of the rarer class and a strength that are a third larger (`more`) or smaller (`less`).
+Three data sets have 30% held out: RAND (in statsmodels), bank marketing (DIR/bank), and 33,000 rows made by
+examples/advertising/generate.py. At each epsilon the release and the fit are made 300 times. `excess` is how much the
+mean log loss on held-out rows is above that without noise, over the entropy of the base rate. The forecast has the
+training rows' features. It assumes the rate and strength that their labels have (`right`), or a rate of the rarer class
+and a strength that are a third larger (`more`) or smaller (`less`).
 
-`forecast_error` is the forecast's excess over what happened, less 1, at its worst where the excess passes 1 % of the
-loss. Without --data the data are looked for in ../shared/data.
+`forecast_error` is the forecast's excess over the measured one, less 1, at its worst where the excess is above 1% of
+the loss. Without --data the data are looked for in ../shared/data.
 """
 
 from __future__ import annotations
@@ -83,7 +83,9 @@ def bank(directory: Path) -> DataSet:
     paths = [directory / "bank" / f"bank_client{number}.txt" for number in range(3)]
     for path in paths:
         if not path.exists():
-            raise DataError(f"{path} does not exist", hint="--data DIR says where bank/ of the Falcon code is")
+            raise DataError(
+                f"{path} does not exist", hint="give the folder of bank/ (from the Falcon code) as --data DIR"
+            )
     first, *others = (np.loadtxt(path, delimiter=",") for path in paths)
     return DataSet.split("bank marketing", np.hstack([first[:, :-1], *others]), first[:, -1])
 
@@ -134,7 +136,7 @@ def measure(data: DataSet, draws: int, epsilons: Sequence[float]) -> dict[str, A
 
 
 def log_loss(data: DataSet, model: WALRModel) -> float:
-    """Of held-out rows, over the entropy of their base rate."""
+    """Return the log loss of held-out rows over the entropy of their base rate."""
     x, y = data.test
     return metrics.log_loss(y, model.probabilities(x)) / entropy(float(y.mean()))
 

@@ -1,13 +1,16 @@
-"""WALR with the same columns at one party, or spread over several: seconds, bytes, the norm bound, the loss.
+"""Measure WALR with the same columns at one party, or spread over several: seconds, bytes, the norm bound, the loss.
 
     python -m benchmarks.walr.holders [--json FILE] [--rows 20000] [--features 20] [--quick]
 
-One job each between processes that are up, from its proposal to the stored model, all rows trained on, epsilon 1; one
-repetition of each in turn, medians. With one holder it fits; with several the server does.
+Each job runs between running processes, from its proposal to the stored model, with epsilon 1 and all rows trained on.
+One repetition of each runs in turn, and figures are medians. With columns at one party, this party fits the model; with
+columns at several parties, the server does.
 
-`one_s`, `two_s`, `four_s`: a job. `bytes_sent`: by all holders. `norm_bound`: of whole rows; several holders choose a
-bound each, and the squares add up. `loss`: the log loss on the rows that the model was fitted to, which this program
-knows; `sklearn_loss`, that of scikit-learn's fit to the labels themselves.
+- `one_s`, `two_s` and `four_s` are the seconds of a job.
+- `bytes_sent` are the bytes of all parties with columns.
+- `norm_bound` is that of whole rows; several parties choose a bound each, and the squares add up.
+- `loss` is the log loss on the rows that the model was fitted to, which this program knows.
+- `sklearn_loss` is that of scikit-learn's fit to the labels themselves.
 """
 
 from __future__ import annotations

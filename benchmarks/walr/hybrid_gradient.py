@@ -1,7 +1,7 @@
-"""Is the hybrid gradient nearer to the full gradient than the ordinary minibatch gradient, as the WALR spec claims?
+"""Test whether the hybrid gradient is nearer to the full gradient than the ordinary one, as the WALR paper claims.
 
 Both estimate the gradient of all rows from m of them. Ordinary minibatch descent needs the labels of its batch, which
-one release of mu cannot give, so it exists here only. What to expect of the squared distance times m, on the average:
+one release of mu cannot give. So it exists only here. The mean squared distance times m is expected to be:
 
     hybrid    tr Cov(p x)           about E p^2 |x|^2
     ordinary  tr Cov((p - y) x)     about E p (1 - p) |x|^2 at the optimum
@@ -35,7 +35,7 @@ INTERCEPTS = (-4.0, -2.0, 0.0, 2.0)
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is measured."""
+    """Size of the measurement."""
 
     rows: int
     draws: int
@@ -65,7 +65,7 @@ def ordinary_minibatch_gradient(batch: Floats, labels: Floats, weights: Floats) 
 def compare(
     rows: Rows | ArrayLike, labels: ArrayLike, ms: Sequence[int], draws: int, generator: np.random.Generator
 ) -> list[Distances]:
-    """Measures all three on the same batches, at weights 0 and at the optimum without l2."""
+    """Measure all three on the same batches, at weights 0 and at the optimum without l2."""
     known, outcome = as_rows(rows), np.asarray(labels, dtype=np.float64)
     mu = weighted_aggregate(known, outcome)
     optimum = fit(known, mu, SolverSettings(l2=0.0, unpenalised=None)).weights
@@ -104,7 +104,7 @@ def _compare_at(
 
 
 def measure(console: Console, effort: Effort) -> dict[str, list[dict[str, object]]]:
-    """Prints a table of distances at several base rates; returns them by base rate."""
+    """Print a table of distances at several base rates; returns them by base rate."""
     generator = np.random.default_rng(1)
     features = np.hstack([generator.normal(size=(effort.rows, 20)), np.ones((effort.rows, 1))])
     table = Table(

@@ -1,18 +1,18 @@
-"""Who is in a measurement server's table, guessed from how long its joins take.
+"""Guess whose ids are in a measurement server's table, from how long its joins take.
 
     python -m benchmarks.walr.join_attack [--pairs 60] [--uploads 6] [--json FILE] [--quick]
 
-A consumer uploads ids under a hash that is wrong, so that nothing is charged, and takes the time from the first row to
-the refusal, over TLS, from another process. Of two sets of ids, one that the table has and one that it has not, both
-uploaded in turn, it takes the one with the larger median for the known one; by chance half of the guesses are right.
-Two attacks:
+An active party uploads ids under a wrong hash, so that nothing is charged. It takes the time from the first row to the
+refusal, over TLS, from another process. Two sets of ids are uploaded in turn, one that the table has and one that it
+does not have. The attacker takes the set with the larger median for the known one; by chance half of the guesses are
+right. There are two attacks:
 
-- `one id`: each upload is one id in 200 batches of its own;
+- `one id`: each upload is one id in 200 batches of its own.
 - `4,096 ids`: each upload is one batch of 4,096 ids, all known or all unknown.
 
-Against two servers: ours, and one that goes on with the known ids alone, as ours once did, which shows what the attack
-can do on this machine at all. The policy's limit of uploads without an answer is lifted for both: with it the attacker
-has 20 uploads a day. Figures depend on what else the machine does.
+Two servers are attacked. One is ours. The other continues with the known ids only, which shows what the attack can do
+on this machine at all. Both have no limit of uploads without an answer; with the default policy the attacker has 20
+uploads a day. Figures depend on other work of the machine.
 """
 
 from __future__ import annotations
@@ -65,13 +65,13 @@ from blindfit.protos import measurement_pb2_grpc
 PROCESSES = multiprocessing.get_context("forkserver")
 MANY = 10**9
 CROWD = 4_096
-SERVERS = ("ours", "known ids alone")
+SERVERS = ("ours", "known ids only")
 ATTACKS = ("one id", "4,096 ids")
 
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is measured: rows of the table, pairs of known and unknown ids, uploads of each, batches of one id."""
+    """Size of the measurement: rows of the table, pairs of known and unknown ids, uploads of each, batches of one."""
 
     rows: int
     pairs: int
@@ -112,7 +112,7 @@ def show(results: list[dict[str, Any]], console: Console) -> None:
 
 
 def measure(server: str, effort: Effort) -> list[dict[str, Any]]:
-    """Every attack on one server."""
+    """Return every attack on one server."""
     with tempfile.TemporaryDirectory() as directory:
         identity = prepare(Path(directory), effort.rows)
         here, there = PROCESSES.Pipe()
@@ -142,7 +142,7 @@ def guesses(times: NDArray[np.float64]) -> dict[str, Any]:
 
 
 async def attacked(identity: Identity, address: str, attack: str, effort: Effort) -> NDArray[np.float64]:
-    """Seconds: pair, known or unknown, upload."""
+    """Return the seconds of each upload: (pair, known or unknown, upload)."""
     times = np.zeros((effort.pairs, 2, effort.uploads))
     draw = random.Random(1)
     async with await connections.open_channel(identity, "labels", address, Limits()) as channel:
@@ -165,7 +165,7 @@ def ids_of(attack: str, pair: int, kind: str, effort: Effort) -> Iterator[tuple[
 
 
 async def time_of(stub: measurement_pb2_grpc.MeasurementStub, batches: list[tuple[str, ...]]) -> float:
-    """From the first row to the refusal."""
+    """Return the seconds from the first row to the refusal."""
     n_rows = sum(map(len, batches))
     rows = ConsumerRows(tuple("x" for _ in range(n_rows)), np.ones((n_rows, 1), np.int32))
     settings = ReleaseSettings("visits", (await description(stub)).snapshot, epsilon=1.0, delta=1e-6)
@@ -192,7 +192,7 @@ async def description(stub: measurement_pb2_grpc.MeasurementStub) -> Any:
 
 
 def prepare(directory: Path, rows: int) -> Identity:
-    """The table, certificates; the attacker's identity."""
+    """Write the table and certificates, and return the attacker's identity."""
     with (directory / "visits.csv").open("w", newline="") as file:
         table = csv.writer(file)
         table.writerow(["id", "label"])
@@ -211,7 +211,7 @@ def served(directory: Path, which: str, attacker: Connection) -> None:
 
 
 async def serve(directory: Path, which: str, attacker: Connection) -> None:
-    """Tells the attacker its port, and ends when that closes the connection."""
+    """Send the attacker the port, and serve until the attacker closes the connection."""
     set_up_logs("error", "text")  # each refusal is a warning: thousands would fill a pipe that nobody reads
     if which != "ours":
         label_index.JoinState = Gathering  # type: ignore[misc]
@@ -241,7 +241,7 @@ def service_in(directory: Path) -> MeasurementService:
 
 
 class Gathering(JoinState):
-    """Picks the known ids out and does the rest for them alone."""
+    """Join that picks out the known ids and does the rest only for them."""
 
     def _join_part(self, part: NDArray[np.int64], high: Words, low: Words, joined: Any) -> None:
         place, known = self._index._find(high, low)

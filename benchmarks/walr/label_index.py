@@ -1,13 +1,14 @@
-"""The label index of a measurement server, built in its process and by two worker processes of a Dask cluster here.
+"""Measure how a measurement server builds its label index: in its own process, and by two workers of a Dask cluster.
 
     python -m benchmarks.walr.label_index [--json FILE] [--rows 1000000] [--persons] [--rounds 5] [--quick]
 
-Of each build, in turn: the time until the index is on the disk, the processor time of the server's process and of all,
-and the most memory that the server's process had, itself a new one each time. Medians; `time_alone_over_cluster` is the
-median of each round's ratio. `disk_bytes_per_row`: the most that the build had on the disk, and what stays.
+Builds run in turn, each in a new server process. The figures are medians of the time until the index is on the disk,
+the processor time of the server's process and of all processes, and the peak memory of the server's process.
+`time_alone_over_cluster` is the median of each round's ratio. `disk_bytes_per_row` is the most that the build had on
+the disk, and what stays.
 
-`microseconds_per_id`: processor time of the server's process for each id of a batch, where it looks it up in the index,
-and where it sends it to the workers and gets a label, which costs them nothing here.
+`microseconds_per_id` is the processor time of the server's process for each id of a batch. It is measured for a look-up
+in the index, and for an id that goes to the workers and comes back as a label, which costs the workers nothing here.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ def main() -> None:
 
 
 def build(directory: Path, address: str, *, persons: bool) -> dict[str, float]:
-    """In a process of its own, as a server does it."""
+    """Build the index in a process of its own, as a server does."""
     settings = DatasetSettings(url="parquet:rows.parquet", id="id", label="y", person="who" if persons else None)
     source = open_source(settings, directory, "rows")
     index = Path(tempfile.mkdtemp(dir=directory))
@@ -97,7 +98,7 @@ def workers_at(address: str) -> OpenWorkers:
 
 @contextmanager
 def watched(directory: Path) -> Iterator[list[int]]:
-    """Bytes below it, time and again."""
+    """Yield a list that gets the bytes below the directory again and again."""
     seen: list[int] = []
     done = threading.Event()
 

@@ -1,14 +1,14 @@
-"""WALR's four ways to trust, over the same rows and labels: seconds, bytes, and the loss of what they fit.
+"""Measure the four values of walr.trust over the same rows and labels: seconds, bytes, and the loss of the model.
 
     python -m benchmarks.walr.trust [--json FILE] [--rows 20000] [--features 20] [--quick]
 
-One job each between processes that are up, from its proposal to its stored model, all rows trained on, epsilon 1; one
-repetition of each in turn, medians.
+Each job runs between running processes, from its proposal to its stored model, with epsilon 1 and all rows trained on.
+One repetition of each runs in turn, and figures are medians.
 
-    trusted_s    one server, which reads labels and rows
-    split_s      two servers with shares of the labels, which read rows
-    paillier_s   one server, which reads labels; rows are encrypted (2048 bits)
-    shares_s     two servers with shares of both, and a key node
+- trusted_s has one server, which reads labels and rows.
+- split_s has two servers with shares of the labels, which read rows.
+- paillier_s has one server, which reads labels; rows are encrypted (2048 bits).
+- shares_s has two servers with shares of both, and a key node.
 
 `bytes_sent` is what the active party sends; `dealt_bytes`, what the key node sends to the first server (counted).
 `loss` is the log loss of the model on the rows that it was fitted to, which this program knows; `sklearn_loss`, that of
@@ -186,12 +186,12 @@ def run_job(directory: Path, trust: str, repetition: int, x: Floats, y: Floats) 
 
 
 def grid_bits(summary: Mapping[str, Any]) -> int:
-    """As the report has them: drawn as discrete Gaussian, grid 2^-12."""
+    """Return the fraction bits of the grid, as the report names it: discrete Gaussian, grid 2^-12."""
     return int(str(summary["privacy.mechanism"]).rpartition("2^-")[2])
 
 
 def dealt_bytes(n_rows: int, n_columns: int, norm_bound: int) -> int:
-    """Of the corrections that the first server gets."""
+    """Return the bytes of the corrections that the first server gets."""
     plan = Plan(n_rows, n_columns, norm_bound)
     elements = 0
     for block in range(len(plan.blocks)):
@@ -203,7 +203,9 @@ def dealt_bytes(n_rows: int, n_columns: int, norm_bound: int) -> int:
 
 def show(result: dict[str, Any], console: Console) -> None:
     title = f"{result['rows']:,} rows x {result['features']} features, epsilon 1, {result['repetitions']} runs each"
-    table = Table("walr.trust", "s", "of that asking, s", "x trusted", "MB sent", "MB dealt", "log loss", title=title)
+    table = Table(
+        "walr.trust", "s", "for the request, s", "over trusted", "MB sent", "MB dealt", "log loss", title=title
+    )
     trusted = result["trusted_s"]
     for trust, found in result["medians"].items():
         table.add_row(

@@ -1,4 +1,4 @@
-"""`blindfit attack MECHANISM`: does a label mechanism keep the epsilon that it claims, as far as samples can tell?"""
+"""`blindfit attack MECHANISM`: check by samples whether a label mechanism keeps the epsilon that it claims."""
 
 from __future__ import annotations
 
@@ -43,22 +43,23 @@ FITS_TAKE_S = 30.0
 LEAST_FITS, FITS_TIMED = 200, 5
 _BATCH_ROWS = 1 << 16
 
-DELTA = 1e-5  # of mechanisms that need one
-HALF_WIDTH_SHARE = 0.1  # of the range, where a mechanism has no half width of its own
+DELTA = 1e-5  # for mechanisms that need a delta
+HALF_WIDTH_SHARE = 0.1  # of the range, for mechanisms without a default half width
 ROUNDING, ROUNDED_TO = ("rr-on-bins", "unbiased"), 16
-"""To how many values these round labels: a fit takes milliseconds then, and an audit needs thousands of fits."""
+"""Number of values to which these mechanisms round labels: a fit then takes milliseconds. An audit needs thousands."""
 
 CELLS = {"rp-with-prior": 2**12, "rp-banded": 2**12}
-"""Of the grid of those that search all of it in each fit, for the same reason. Others have the grid of a job."""
+"""Number of grid cells for mechanisms that search the whole grid in each fit. Others have the grid of a job."""
 
 Progressed = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class PairFound:
-    """Args:
-    neighbours: what was compared, in words.
-    bound: what its samples show.
+    """
+    Args:
+        neighbours: description of the two neighbours.
+        bound: lower bound on epsilon that the samples show.
     """
 
     neighbours: str
@@ -67,11 +68,11 @@ class PairFound:
 
 @dataclass(frozen=True)
 class MechanismAudit:
-    """What all pairs together show.
+    """Result of all pairs together.
 
     Args:
-        confidence: that epsilon is at least every bound, all of them together.
-        fits: of the mechanism to each of two neighbouring data sets; 0 where nothing is fitted.
+        confidence: probability that epsilon is at least every bound.
+        fits: number of fits to each of two neighbouring data sets; 0 if nothing is fitted.
     """
 
     mechanism: str
@@ -88,12 +89,12 @@ class MechanismAudit:
 
     @property
     def greatest_bound(self) -> float:
-        """What so many samples could show of a mechanism without any privacy."""
+        """Largest bound that so many samples could show, for a mechanism without any privacy."""
         return self._greatest_bound(self.pairs[0])
 
     @property
     def greatest_bound_of_data_sets(self) -> float | None:
-        """Fits are fewer than samples, so what these could show is less. None where nothing is fitted."""
+        """Largest bound that the fits could show. Fits are fewer than samples, so it is smaller. None without fits."""
         return self._greatest_bound(self.pairs[-1]) if self.fits else None
 
     def _greatest_bound(self, pair: PairFound) -> float:
@@ -134,7 +135,7 @@ class MechanismAudit:
 def mechanism_settings(
     name: str, epsilon: float, delta: float | None, ends: tuple[float, float], half_width: float | None
 ) -> MechanismSettings:
-    """Raises ConfigError: an option that the mechanism does not use, or a value that it cannot have."""
+    """Raise ConfigError for an option that the mechanism does not use, or a value that it cannot have."""
     if name == "rp-banded" and half_width is None:
         half_width = HALF_WIDTH_SHARE * (ends[1] - ends[0])
     if delta is None:
@@ -148,11 +149,11 @@ def mechanism_settings(
 
 
 def read_labels(place: str) -> Floats:
-    """The column of `FILE.csv:column`.
+    """Return the column of `FILE.csv:column`.
 
     Raises:
-        ConfigError: it names no column.
-        DataError: names the file and its row.
+        ConfigError: the text names no column.
+        DataError: a row is wrong; names the file and the row.
     """
     path, colon, column = place.rpartition(":")
     if not (colon and path and column):
@@ -165,7 +166,7 @@ def read_labels(place: str) -> Floats:
         parts.append(to_labels(batch.column(0), name=column, binary=False, first_row=first_row, origin=reader.origin))
         first_row += batch.num_rows
     if first_row == 1:
-        raise reader.origin.error("there are no rows", hint="a data set needs at least one label")
+        raise reader.origin.error("the file has no rows", hint="a data set needs at least one label")
     return np.concatenate(parts)
 
 
@@ -183,12 +184,12 @@ def audit_mechanism(
 ) -> MechanismAudit:
     """
     Args:
-        samples: releases of each label of a pair; of fitted data sets, at most.
-        others: labels that neighbouring data sets share; None: some that lie all over the range.
-        progressed: called with what was done, `steps_of(settings)` times.
+        samples: number of releases of each label of a pair; largest number of fits for fitted data sets.
+        others: labels that neighbouring data sets share; None takes labels that cover the range.
+        progressed: called with each finished step, `steps_of(settings)` times.
 
     Raises:
-        ConfigError: the confidence or the number of samples cannot be.
+        ConfigError: the confidence or the number of samples is out of range.
     """
     if not 0.5 <= confidence < 1:
         raise ConfigError(f"--confidence must lie in [0.5, 1), not {confidence:g}")
@@ -213,7 +214,7 @@ def audit_mechanism(
 
 
 def steps_of(settings: MechanismSettings) -> int:
-    """How many pairs are looked at."""
+    """Return the number of pairs to compare."""
     lo, hi = settings.grid.lo, settings.grid.hi
     return len(label_pairs(lo, hi)) + (len(dataset_pairs(lo, hi)) if settings.estimates_prior else 0)
 
@@ -221,7 +222,7 @@ def steps_of(settings: MechanismSettings) -> int:
 def _label_samples(
     settings: MechanismSettings, samples: int, uniform: UniformInt
 ) -> Iterator[tuple[str, tuple[Samples, Samples]]]:
-    """With a prior that everybody knows where one is needed, so that all of epsilon is the mechanism's."""
+    """Yield samples, with a public prior if the mechanism needs one: then the mechanism spends all of epsilon."""
     known = replace(settings, prior=uniform_prior(settings.grid)) if settings.estimates_prior else settings
     mechanism = label_mechanisms.fit(known, [settings.grid.lo], uniform).mechanism
     for first, second in label_pairs(settings.grid.lo, settings.grid.hi):
@@ -230,7 +231,7 @@ def _label_samples(
 
 
 def _fits(settings: MechanismSettings, pairs: list[DatasetPair], samples: int, uniform: UniformInt) -> int:
-    """As many as take FITS_TAKE_S for all data sets. The releases that were timed are not used."""
+    """Return as many fits as take FITS_TAKE_S for all data sets. The releases that were timed are not used."""
     started = time.perf_counter()
     for _ in repeat_release(_refit(settings, uniform), pairs[0].first, FITS_TIMED, uniform):
         pass
@@ -250,7 +251,7 @@ def _refit(settings: MechanismSettings, uniform: UniformInt) -> Callable[[Floats
     return lambda labels: label_mechanisms.fit(settings, labels, uniform)
 
 
-# --- what is printed ----------------------------------------------------------------------------
+# --- output ------------------------------------------------------------------------------------------
 
 
 def audit_with_progress(
@@ -289,14 +290,14 @@ def table_of(found: MechanismAudit) -> Table:
 
 
 def verdict(found: MechanismAudit) -> str:
-    confidence = f"at a confidence of {found.confidence * 100:g} %"
+    confidence = f"at a confidence of {found.confidence * 100:g}%"
     if found.holds:
         fitted = found.greatest_bound_of_data_sets
         of_data_sets = "" if fitted is None else f", and {fitted:.4g} of two data sets"
         return (
-            f"Nothing speaks against the claim: {confidence} epsilon is at least {found.lower_bound:.4f}, "
+            f"No sample contradicts the claim: {confidence} epsilon is at least {found.lower_bound:.4f}, "
             f"and {found.epsilon:g} is claimed. Samples can refute a claim, never prove it; "
-            f"so many could show {found.greatest_bound:.4g} at most{of_data_sets}."
+            f"so many could show at most {found.greatest_bound:.4g}{of_data_sets}."
         )
     return (
         f"The claim is false: {confidence} epsilon is at least {found.lower_bound:.4f}, "

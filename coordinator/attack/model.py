@@ -1,4 +1,4 @@
-"""`blindfit attack MODEL.JSON`: what a fitted logistic model gives away of the rows that it was fitted to."""
+"""`blindfit attack MODEL.JSON`: measure what a fitted logistic model reveals about its training rows."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ class Attacked:
     """A model as an attacker uses it.
 
     Args:
-        scale: has the columns, in the order in which `predict` wants them, and what they are made of.
-        weights: by name, of standardised features.
+        scale: columns, in the order in which `predict` wants them, and their standardisation.
+        weights: weight of each standardised feature, by name.
     """
 
     scale: Standardiser
@@ -71,7 +71,7 @@ def audit_model(
 ) -> ModelAudit:
     """
     Raises:
-        ConfigError: the confidence cannot be, or the model has no such column.
+        ConfigError: the confidence is out of range, or the model has no such column.
         DataError: names the file and what is wrong with it.
     """
     if not 0.5 <= confidence < 1:
@@ -88,7 +88,7 @@ def audit_model(
     )
     if shared := len(ids & other_ids):
         raise DataError(
-            f"{non_members}: {shared} of its ids are in {members} too: a row was trained on or it was not",
+            f"{non_members}: {shared} of its ids are in {members} too: a row is either a member or a non-member",
             hint="leave the members out of the non-members",
         )
     losses, other_losses = (row_losses(rows.labels, attacked.predict(rows.features)) for rows in (trained, others))
@@ -101,7 +101,7 @@ def audit_model(
 
 
 def open_attacked(path: Path) -> Attacked:
-    """Raises DataError: it is no whole logistic model."""
+    """Raise DataError: the file is not a whole logistic model."""
     content = read_json(path)
     if isinstance(content, dict) and content.get("format") == pretraining.FORMAT:
         start = load_pretrained(path)
@@ -113,10 +113,10 @@ def open_attacked(path: Path) -> Attacked:
     if isinstance(model, DPLogisticModel):
         return Attacked(model.standardiser, model.feature_weights, model.probabilities)
     if not isinstance(model, VerticalModelPart) or model.model != "logistic":
-        raise DataError(f"{path} is no logistic model: the attacks are on probabilities")
+        raise DataError(f"{path} is not a logistic model: the attacks need probabilities")
     if len(model.data_parties) > 1:
         raise DataError(
-            f"{path} is the part of {model.party} alone, of a model that {len(model.data_parties)} parties share",
+            f"{path} is only the part of {model.party}: {len(model.data_parties)} parties share this model",
             hint="an audit needs the whole model: fit one to all columns at one party",
         )
     weights = dict(zip(model.standardiser.kept_columns, model.weights.tolist(), strict=True))
@@ -148,7 +148,7 @@ def _read(path: Path, whose: str, scale: Standardiser, label: str, row_id: str) 
     return ids, Rows(np.concatenate([batch.features for batch in batches]), labels)
 
 
-# --- what is printed ----------------------------------------------------------------------------
+# --- output ------------------------------------------------------------------------------------------
 
 
 def table_of(found: ModelAudit) -> Table:
@@ -162,7 +162,7 @@ def table_of(found: ModelAudit) -> Table:
     rows = (
         ("membership", "AUC of the loss", _auc(member.auc), "0.500"),
         ("membership", "advantage, TPR - FPR", f"{member.advantage:.3f}", f"< {member.advantage_by_chance:.3f}"),
-        ("membership", "TPR at 1 % FPR", f"{member.tpr_at_low_fpr:.3f}", "0.010"),
+        ("membership", "TPR at 1% FPR", f"{member.tpr_at_low_fpr:.3f}", "0.010"),
         (guess, "AUC, members", _auc(inverted.members), f"as for non-members, {_auc(inverted.non_members)}"),
         (guess, "right guesses, members", f"{inverted.accuracy:.3f}", f"guessing blindly: {inverted.baseline:.3f}"),
     )
@@ -177,17 +177,17 @@ def _auc(area: Auc) -> str:
 
 def in_words(found: ModelAudit) -> list[str]:
     member, inverted = found.membership, found.inversion
-    confidence = f"at a confidence of {found.confidence * 100:g} %"
-    pick = f"A row of the training and one that was not in it are told apart right {member.auc.value:.0%} of the time"
+    confidence = f"at a confidence of {found.confidence * 100:g}%"
+    pick = f"The attack picks the member of a pair right {member.auc.value:.0%} of the time"
     return [
         f"Membership: {member.members} members, {member.non_members} non-members. {pick}: "
         + (f"{confidence} better than by chance." if member.found else f"{confidence} no better than by chance."),
-        f"Inversion: from a member's other features and label, {inverted.column} above or below the middle is guessed "
-        f"right {inverted.accuracy:.0%} of the time, where who knows the population alone is right "
-        f"{inverted.baseline:.0%}. "
+        f"Inversion: from a member's other features and label, the attack guesses right {inverted.accuracy:.0%} of the "
+        f"time whether {inverted.column} is above the middle. The more common answer of non-members "
+        f"would be right {inverted.baseline:.0%} of the time. "
         + (
-            f"It works better on members than on non-members, {confidence}: training gave that away."
+            f"It works better on members than on non-members, {confidence}: training revealed the difference."
             if inverted.found
-            else f"It works no better on members than on non-members, {confidence}: what it finds, it would of anybody."
+            else f"It works no better on members than on non-members, {confidence}: other people are guessed as well."
         ),
     ]

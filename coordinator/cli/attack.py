@@ -1,4 +1,4 @@
-"""`blindfit attack`: attacks on our own mechanisms and models, to be run before others run them."""
+"""`blindfit attack`: attack our own mechanisms and models before others do."""
 
 from __future__ import annotations
 
@@ -22,18 +22,22 @@ def attack(
     context: typer.Context,
     target: Annotated[
         str,
-        typer.Argument(metavar="MECHANISM|MODEL.JSON", help=f"A mechanism ({', '.join(NAMES)}) or a model's file."),
+        typer.Argument(metavar="MECHANISM|MODEL.JSON", help=f"Mechanism ({', '.join(NAMES)}) or file of a model."),
     ],
-    epsilon: Annotated[float | None, typer.Option(help="Epsilon to disprove.  [default: 1]")] = None,
+    epsilon: Annotated[float | None, typer.Option(help="Epsilon to disprove, above 0.  [default: 1]")] = None,
     delta: Annotated[
         float | None, typer.Option(help="Delta to disprove.  [default: 1e-5 for gaussian, else 0]")
     ] = None,
     ends: Annotated[
         tuple[float, float] | None,
-        typer.Option("--range", metavar="LO HI", help="The labels' public range.  [default: 0 1]"),
+        typer.Option("--range", metavar="LO HI", help="Public range of the labels.  [default: 0 1]"),
     ] = None,
-    half_width: Annotated[float | None, typer.Option(help="Half-width of the rp mechanisms.")] = None,
-    samples: Annotated[int | None, typer.Option(help="Number of samples of each neighbour.  [default: 200000]")] = None,
+    half_width: Annotated[
+        float | None, typer.Option(help="Half width of the rp mechanisms, in units of the label.")
+    ] = None,
+    samples: Annotated[
+        int | None, typer.Option(help="Number of samples of each neighbour.  [default: 200,000]")
+    ] = None,
     labels: Annotated[
         str | None,
         typer.Option(metavar="FILE.csv:COLUMN", help="Labels that neighbouring data sets share, with --range."),
@@ -50,10 +54,16 @@ def attack(
         str | None, typer.Option(help="Feature to guess.  [default: the one with the largest weight]")
     ] = None,
     confidence: Annotated[
-        float | None, typer.Option(help="Confidence of the result.  [default: 0.999 for a mechanism, 0.95 for a model]")
+        float | None,
+        typer.Option(
+            help="Confidence of the result, 0.5 to below 1.  [default: 0.999 for a mechanism, 0.95 for a model]"
+        ),
     ] = None,
 ) -> Found:
-    """Attack a label mechanism (exit status 1: its epsilon does not hold) or a fitted model."""
+    """Attack a label mechanism or a fitted model.
+
+    The exit status is 1 if the epsilon of a mechanism does not hold.
+    """
     given = dict[str, Any](
         epsilon=epsilon, delta=delta, range=ends, samples=samples, labels=labels, label=label, id=row_id
     )
@@ -64,7 +74,9 @@ def attack(
     from blindfit.coordinator.attack import model
 
     if not (target.endswith(".json") or Path(target).exists()):
-        raise ConfigError(f"{target}: no mechanism has this name, and no file", hint=f"one of {', '.join(NAMES)}")
+        raise ConfigError(
+            f"{target} is neither a mechanism nor a file", hint=f"name a mechanism ({', '.join(NAMES)}) or a model.json"
+        )
     _refuse(given, _OF_MECHANISMS, f"{target} is a model")
     if members is None or non_members is None:
         raise ConfigError(
@@ -117,4 +129,4 @@ def _audit_mechanism(
 def _refuse(given: dict[str, Any], names: tuple[str, ...], because: str) -> None:
     useless = [f"--{name}" for name in names if given[name] is not None]
     if useless:
-        raise ConfigError(f"{because}, for which {', '.join(useless)} does nothing", hint="remove it")
+        raise ConfigError(f"{', '.join(useless)} does nothing: {because}", hint="remove it")

@@ -17,9 +17,12 @@ app = App()
 @app.command(rich_help_panel=PANEL)
 def export(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a walr run, or of its active party.")],
-    out: Annotated[Path, typer.Option(metavar="FILE", help="The file for auditors.")],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="New file for auditors.")],
 ) -> Found:
-    """Write a release file for an auditor: the charge, noisy sum and model of a walr training, with signatures."""
+    """Write a release file of a walr training, for an auditor.
+
+    The file has the charge, the noisy sum and the model, with signatures.
+    """
     from blindfit.coordinator.verify import export as export_
 
     return export_.export(directory, out)
@@ -39,17 +42,21 @@ def verify(
     ] = None,
     start: Annotated[
         list[Path] | None,
-        typer.Option(metavar="FILE", help="The release file of the model that the fit started from; may be repeated."),
+        typer.Option(metavar="FILE", help="Release file of the model that the fit started from. Repeatable."),
     ] = None,
-    features: Annotated[str | None, typer.Option(metavar="TABLE", help="The features, to fit the model again.")] = None,
-    rows: Annotated[Path | None, typer.Option(metavar="FILE", help="training_rows.json, with --features.")] = None,
+    features: Annotated[
+        str | None, typer.Option(metavar="TABLE", help="Table of the features, to fit the model again.")
+    ] = None,
+    rows: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="File training_rows.json of the training, with --features.")
+    ] = None,
     row_id: Annotated[
-        str | None, typer.Option("--id", help="The table's column of ids, with --features.  [default: id]")
+        str | None, typer.Option("--id", help="Column of the ids in the table, with --features.  [default: id]")
     ] = None,
 ) -> Found:
-    """Check a release file offline, without trust in any party. The last line names what the file does not prove.
+    """Check a release file offline, without trust in the active party.
 
-    The exit status is 1 if a check fails.
+    The last line names what the file does not prove. The exit status is 1 if a check fails.
     """
     from blindfit.coordinator.verify import shown
 

@@ -1,4 +1,4 @@
-"""`blindfit certs`: the certificate authority on the command line; what its commands do is in certificates.py."""
+"""`blindfit certs`: the certificate authority on the command line; certificates.py does the work."""
 
 from __future__ import annotations
 
@@ -12,27 +12,30 @@ from blindfit.parties.identity import AUTHORITY_VARIABLE, CRL_DAYS, KEY_VARIABLE
 
 app = App(name="certs", no_args_is_help=True, help="Make, renew and revoke the certificates that name the parties.")
 
-Directory = Annotated[Path, typer.Argument(metavar="DIR", help="The authority's folder.")]
-Party = Annotated[str, typer.Argument(help="The party's name: lower-case letters, digits, hyphens.")]
-Days = Annotated[int, typer.Option(min=1, help="How long it is valid.")]
+Directory = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the authority.")]
+Party = Annotated[str, typer.Argument(help="Name of the party: lower-case letters, digits, hyphens.")]
+Days = Annotated[int, typer.Option(min=1, help="Days for which it is valid.")]
 Protect = Annotated[
     bool,
-    typer.Option("--protect", help="Lock the new key with a passphrase; asked for if not given."),
+    typer.Option(
+        "--protect",
+        help="Encrypt the new key with a passphrase. Without a passphrase file or variable, the command asks for it.",
+    ),
 ]
 AuthorityFile = Annotated[
     Path | None,
-    typer.Option("--passphrase-file", help=f"Holds the authority's passphrase; or set {AUTHORITY_VARIABLE}."),
+    typer.Option("--passphrase-file", help=f"File with the authority's passphrase, or set {AUTHORITY_VARIABLE}."),
 ]
 KeyFile = Annotated[
     Path | None,
-    typer.Option("--key-passphrase-file", help=f"Holds the party's passphrase; or set {KEY_VARIABLE}."),
+    typer.Option("--key-passphrase-file", help=f"File with the party's passphrase, or set {KEY_VARIABLE}."),
 ]
 
 
 @app.command()
 def authority(
     directory: Directory,
-    name: Annotated[str, typer.Option(help="How the authority calls itself.")] = "Blindfit authority",
+    name: Annotated[str, typer.Option(help="Name of the authority.")] = "Blindfit authority",
     days: Days = 3650,
     protect: Protect = False,
     passphrase_file: AuthorityFile = None,
@@ -47,9 +50,11 @@ def authority(
 def issue(
     directory: Directory,
     party: Party,
-    host: Annotated[list[str] | None, typer.Option(help="A host name or address to list too; may be repeated.")] = None,
+    host: Annotated[
+        list[str] | None, typer.Option(help="Additional host name or address of the party. Repeatable.")
+    ] = None,
     role: Annotated[
-        str | None, typer.Option(help=f"The only role of the party: {', '.join(ROLES)}. Auditors ask for it.")
+        str | None, typer.Option(help=f"Only role of the party: {', '.join(ROLES)}. An auditor needs it.")
     ] = None,
     days: Days = 365,
     protect: Protect = False,
@@ -64,7 +69,7 @@ def issue(
 
 @app.command()
 def renew(directory: Directory, party: Party, days: Days = 365, passphrase_file: AuthorityFile = None) -> Found:
-    """Make a party's certificate last longer; its key stays."""
+    """Extend the validity of a party's certificate; its key stays."""
     from blindfit.coordinator.operator import certificates
 
     return certificates.renew(directory, party, days, passphrase_file)
@@ -88,9 +93,9 @@ def crl(directory: Directory, days: Days = CRL_DAYS, passphrase_file: AuthorityF
 
 @app.command()
 def show(
-    file: Annotated[Path, typer.Argument(help="A certificate, a revocation list or a party's folder.")],
+    file: Annotated[Path, typer.Argument(help="Certificate, revocation list or folder of a party.")],
 ) -> Found:
-    """Say what a certificate or a revocation list holds."""
+    """Print what a certificate or a revocation list holds."""
     from blindfit.coordinator.operator import certificates
 
     return certificates.describe(file)

@@ -29,8 +29,8 @@ SetOption = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Value that replaces an option of the file. Repeatable."),
 ]
-JobFile = Annotated[Path, typer.Argument(metavar="JOB.TOML", help="The job file.", show_default=False)]
-PartyFile = Annotated[Path, typer.Argument(metavar="PARTY.TOML", help="The party file.", show_default=False)]
+JobFile = Annotated[Path, typer.Argument(metavar="JOB.TOML", help="Job file.", show_default=False)]
+PartyFile = Annotated[Path, typer.Argument(metavar="PARTY.TOML", help="Party file.", show_default=False)]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the result and errors.")]
 VerboseOption = Annotated[bool, typer.Option("--verbose", "-v", help="Also print what each party waits for.")]
 OutOption = Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for the reports.")]
@@ -85,33 +85,33 @@ FaultOption = Annotated[
 
 
 def open_console(context: typer.Context, *, stderr: bool = False) -> Console:
-    """Open a console for what a command says before it is done; with --json it prints nothing."""
+    """Open a console for what a command prints before it ends; with --json it prints nothing."""
     from blindfit.coordinator.terminal.terminal import terminal
 
     return terminal(stderr=stderr, quiet=call_of(context).as_json)
 
 
 def confirm_of(context: typer.Context) -> Callable[[str], bool] | None:
-    """Return what asks the person at the terminal; None with --json."""
+    """Return a function that asks the person at the terminal; None with --json."""
     return None if call_of(context).as_json else typer.confirm
 
 
 def refuse_unused(because: str, given: Mapping[str, object]) -> None:
     if useless := [option for option, value in given.items() if value]:
-        raise ConfigError(f"{because}, for which {' and '.join(useless)} does nothing", hint="remove it")
+        raise ConfigError(f"{' and '.join(useless)} does nothing: {because}", hint="remove it")
 
 
 def talk_of(*, quiet: bool, verbose: bool) -> Talk:
     if quiet and verbose:
-        raise ConfigError("--quiet and --verbose: which of them?")
+        raise ConfigError("--quiet and --verbose cannot be combined")
     return "quiet" if quiet else "verbose" if verbose else "normal"
 
 
 def rehearsal_of(*, rehearse: bool, warn_only: bool, folders: Sequence[Path | None] = ()) -> Rehearsal | None:
-    """Return how a job is rehearsed, if it is.
+    """Return how a job is rehearsed; None for a real job.
 
     Args:
-        folders: where the rehearsal of the training may lie whose model the job takes.
+        folders: folders that may hold the rehearsal of the training whose model the job takes.
     """
     from blindfit.coordinator.running.rehearsal import Rehearsal
 
@@ -121,43 +121,52 @@ def rehearsal_of(*, rehearse: bool, warn_only: bool, folders: Sequence[Path | No
     return Rehearsal(warn_only, tuple(folder for folder in folders if folder is not None))
 
 
-def read_job(path: Path, overrides: list[str] | None) -> Job[Any]:
+def read_job(path: Path, overrides: list[str] | None, more: Sequence[str] = ()) -> Job[Any]:
+    """Return a job with the values of `--set`, and with `more` that other options set."""
     from blindfit.coordinator.job.job import load_job
+    from blindfit.coordinator.job.overrides import read_with
 
-    return load_job(path, overrides or [])
+    return read_with(lambda words: load_job(path, words), path, overrides, more)
 
 
-def read_tables(path: Path, overrides: list[str] | None) -> dict[str, Any]:
-    """Return the tables of a job file with what the command line sets."""
+def make_job(
+    path: Path, overrides: list[str] | None, make: Callable[..., Job[Any]], more: Sequence[str] = ()
+) -> Job[Any]:
+    """Return what `make` makes of the tables of a job file."""
     from blindfit.coordinator.job.job import read_tables
+    from blindfit.coordinator.job.overrides import read_with
 
-    return read_tables(path, overrides or [])
+    def read(words: list[str]) -> Job[Any]:
+        return make(read_tables(path, words), folder=path.parent, called=str(path))
+
+    return read_with(read, path, overrides, more)
 
 
 def read_party(path: Path, overrides: list[str] | None) -> PartySettings:
     from blindfit.coordinator.job.file_kinds import refuse_job_file
+    from blindfit.coordinator.job.overrides import read_with
     from blindfit.parties.systems import load_party
 
     refuse_job_file(path)
-    return load_party(path, overrides or [])
+    return read_with(lambda words: load_party(path, words), path, overrides)
 
 
-def on_network(overrides: list[str] | None, network: str | None) -> list[str]:
-    """Return what the command line sets, with the network."""
+def set_network(network: str | None) -> list[str]:
+    """Return the override that names the network."""
     from blindfit.parties.tables import toml_of
 
-    return [*(overrides or []), *([] if network is None else [f"network={toml_of(network)}"])]
+    return [] if network is None else [f"network={toml_of(network)}"]
 
 
 def as_found(written: Written) -> Found:
-    """Return what the command prints; a fault that never happened makes the command fail."""
+    """Return the output of the command; a fault that never happened makes the command fail."""
     never = written.content.get("faults", {}).get("never")
     status = ExitCode.FAILED if never else ExitCode.DONE
     return Found({"file": written.json_path, "report": written.content}, written.summarise(), status)
 
 
 def faults_of(context: typer.Context, texts: Sequence[str] | None) -> dict[str, Any]:
-    """Return what `run_here` takes about faults."""
+    """Return the arguments of `run_here` that are about faults."""
     if not texts:
         return {}
     from blindfit.coordinator.running.faults import parse_faults

@@ -1,4 +1,4 @@
-"""Commands that show what a job is or was."""
+"""Commands that show a job, before and after it runs."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The command line. An error is one line and a hint, never a traceback.
 
-Signatures alone are read when the process starts; what a command does is imported when it is called.
+The start of the process imports only signatures; a command imports its work when it is called.
 """
 
 from __future__ import annotations
@@ -18,15 +18,16 @@ from blindfit.algorithms.errors import NO_MEMORY, BlindfitError, ConfigError, wh
 from blindfit.coordinator.cli import attack as attack_
 from blindfit.coordinator.cli import auditing, certs, inspecting, operating, simulating, training
 from blindfit.coordinator.cli import version as version_
+from blindfit.coordinator.cli.examples import add_examples
 from blindfit.coordinator.terminal.exit_codes import ExitCode
 from blindfit.coordinator.terminal.json_output import App, Call, error_line
 from blindfit.coordinator.terminal.stopped import Stopped
 
 
 class Commands(TyperGroup):
-    """All commands. An old name of one is refused with its new name."""
+    """All commands. An old name of a command is refused with its new name."""
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # typer has click's classes, or in later versions its own
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # click's classes or typer's own, by typer's version
         found = super().get_command(ctx, cmd_name)
         if found is None:
             from blindfit.parties import renamed
@@ -39,7 +40,7 @@ class Commands(TyperGroup):
 app = App(
     name="blindfit",
     cls=Commands,
-    help="Fit one model to the data of several organisations. No organisation sees the data of another.",
+    help="Fit one model to data of several organisations without pooling the data. Each report states who learns what.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
@@ -56,13 +57,17 @@ def _about(
 
 auditing.app.command(rich_help_panel=auditing.PANEL)(attack_.attack)
 for group in (training, simulating, inspecting, operating, auditing):
+    add_examples(group.app)
     app.add_typer(group.app)
+add_examples(certs.app, "certs ")
 app.add_typer(certs.app, name="certs", rich_help_panel=operating.PANEL)
 
 
 def main(command: Sequence[str] | None = None) -> None:
-    """Args:
-    command: how this command line is started, for the processes of parties; None: as `python -m blindfit`.
+    """Run one command and exit.
+
+    Args:
+        command: command line that starts a party's process; None means `python -m blindfit`.
     """
     _print_somewhere()
     call = Call(command)
@@ -79,12 +84,17 @@ def main(command: Sequence[str] | None = None) -> None:
             ExitCode.WRONG_INPUT if isinstance(error, ConfigError) else ExitCode.FAILED,
         )
     except MemoryError:
-        end("MemoryError", NO_MEMORY, "run it where there is more, or with fewer rows or workers", ExitCode.FAILED)
+        end(
+            "MemoryError",
+            NO_MEMORY,
+            "run it on a machine with more memory, or with fewer rows or workers",
+            ExitCode.FAILED,
+        )
     except Exception as error:
         from blindfit.coordinator.job.out_dir import explain_refusal
 
         if isinstance(error, OSError) and (reason := explain_refusal(error)):
-            end("OSError", reason, "check the path, the file's owner and the room on the disk", ExitCode.FAILED)
+            end("OSError", reason, "check the path, the file's owner and the free space on the disk", ExitCode.FAILED)
         if os.environ.get("BLINDFIT_TRACEBACK"):
             raise
         end(
@@ -94,11 +104,11 @@ def main(command: Sequence[str] | None = None) -> None:
             ExitCode.BUG,
         )
     except KeyboardInterrupt:
-        end("Stopped", "nothing was under way between parties", "", ExitCode.STOPPED, word="stopped")
+        end("Stopped", "no job was running between parties", "", ExitCode.STOPPED, word="stopped")
 
 
 def _print_somewhere() -> None:
-    """Whoever closes standard output (`>&-`) wants none of it; and no file that is opened later may take its number."""
+    """Open descriptors 0 to 2 if they are closed (`>&-`), so that no later file takes the number of standard output."""
     for number in range(3):
         try:
             os.fstat(number)

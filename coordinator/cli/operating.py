@@ -22,11 +22,11 @@ from blindfit.coordinator.terminal.json_output import App, Found, call_of
 
 PANEL = "Operate"
 app = App()
-ENDS_S = 5.0  # how long a party of an earlier run may take to end, when the command that started it was killed
+ENDS_S = 5.0  # for a party of an earlier run to end, if the command that started it was killed
 
 
 class AtLimit(StrEnum):
-    """What a party of a rehearsal does where the job passes a limit of a budget or an account."""
+    """Behaviour of a rehearsed party if the job passes a limit of a budget or an account."""
 
     REFUSE = "refuse"
     WARN = "warn"
@@ -36,14 +36,18 @@ class AtLimit(StrEnum):
 def party(
     settings: PartyFile,
     overrides: SetOption = None,
-    ready_file: Annotated[Path | None, typer.Option(help="File that receives the port when the party is up.")] = None,
+    ready_file: Annotated[
+        Path | None, typer.Option(help="File that receives the port when the party is running.")
+    ] = None,
     first_snapshots: Annotated[
-        bool, typer.Option(help="Publish each dataset that has no snapshot, before the party is up.")
+        bool, typer.Option(help="Publish each dataset that has no snapshot, before the party serves.")
     ] = True,
     launcher: Annotated[
         Path | None,
         typer.Option(
-            metavar="DIR", hidden=True, help="Of `blindfit run`: end, and remove DIR, when standard input ends."
+            metavar="DIR",
+            hidden=True,
+            help="Folder that `blindfit run` gives: remove it and end when standard input ends.",
         ),
     ] = None,
     rehearse: Annotated[
@@ -96,7 +100,10 @@ def nursery(context: typer.Context) -> None:
 
 @app.command(rich_help_panel=PANEL)
 def health(settings: PartyFile, overrides: SetOption = None) -> Found:
-    """Check whether a party on this machine is up. The exit status is 0 if it is."""
+    """Check whether a party on this machine is running.
+
+    The exit status is 0 if it is.
+    """
     import asyncio
 
     from blindfit.coordinator.operator import health as health_
@@ -124,7 +131,7 @@ def approve(
     from blindfit.coordinator.operator import deciding as operator
 
     if session is None:
-        refuse_unused("without SESSION what waits is shown", {"--refuse": refuse})
+        refuse_unused("without SESSION, waiting jobs are listed", {"--refuse": refuse})
     loaded = read_party(settings, overrides)
     if session is None:
         return operator.list_held(loaded, settings)
@@ -142,7 +149,7 @@ def cancel(
     session: Annotated[str, typer.Argument(help="Session, as `blindfit submit` and `blindfit jobs` print it.")],
     overrides: SetOption = None,
 ) -> Found:
-    """End a job that runs on parties that are up. With a party file, that party informs the others."""
+    """End a running job. With a party file, that party informs the others."""
     from blindfit.coordinator.job import file_kinds
     from blindfit.coordinator.operator import job_control
 
@@ -159,7 +166,10 @@ def snapshot(
         str | None, typer.Argument(help="Dataset. Without it, the published snapshots are listed.")
     ] = None,
     other_people: Annotated[
-        bool, typer.Option("--other-people", help="Its people are not those of the population that has its rows.")
+        bool,
+        typer.Option(
+            "--other-people", help="Confirm that these are different people, though the rows match another population."
+        ),
     ] = False,
     skip_unreadable: Annotated[
         bool,
@@ -170,12 +180,15 @@ def snapshot(
     remove_older: Annotated[bool, typer.Option("--remove-older", help="Remove older snapshots.")] = False,
     overrides: SetOption = None,
 ) -> Found:
-    """Make the next snapshot of a dataset, even if nothing changed. Later jobs read this snapshot."""
+    """Make the next snapshot of a dataset. Later jobs read it.
+
+    The command makes a snapshot even if nothing changed.
+    """
     from blindfit.coordinator.operator import snapshots
 
     if dataset is None:
         given = {"--other-people": other_people, "--skip-unreadable": skip_unreadable, "--remove-older": remove_older}
-        refuse_unused("without DATASET what is published is listed", given)
+        refuse_unused("without DATASET, published snapshots are listed", given)
     loaded = read_party(settings, overrides)
     if dataset is None:
         return snapshots.describe(loaded, settings.parent)
@@ -193,7 +206,7 @@ def snapshot(
 @app.command(rich_help_panel=PANEL)
 def ledger(
     settings: Annotated[
-        Path, typer.Argument(metavar="PARTY.TOML", help="The party file, or with --verify an exported chain.")
+        Path, typer.Argument(metavar="PARTY.TOML", help="Party file; with --verify an exported chain.")
     ],
     export: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the chain for an auditor.")] = None,
     verify: Annotated[bool, typer.Option(help="Check an exported chain instead.")] = False,
@@ -214,7 +227,7 @@ def ledger(
     ] = "",
     overrides: SetOption = None,
 ) -> Found:
-    """List what was spent and revealed, on what, to whom, and what is left."""
+    """List what was spent and revealed, to whom, and what is left."""
     from blindfit.coordinator.operator import account
     from blindfit.coordinator.operator import ledger as ledger_view
     from blindfit.coordinator.operator.deciding import open_store
@@ -222,11 +235,11 @@ def ledger(
     if verify:
         others = {"--export": export, "--acknowledge": acknowledge, "--reset-account": reset_account}
         unused = {**others, "--reason": reason, "--set": overrides}
-        refuse_unused("--verify checks a chain that was exported", unused)
+        refuse_unused("--verify checks an exported chain", unused)
         return ledger_view.verify(settings)
     loaded, base_dir = read_party(settings, overrides), settings.parent
     if reset_account is None:
-        refuse_unused("without --reset-account nothing starts again", {"--reason": reason})
+        refuse_unused("without --reset-account, no account starts again", {"--reason": reason})
     else:
         given = {"--export": export, "--acknowledge": acknowledge}
         refuse_unused("--reset-account starts an account again", given)
@@ -249,7 +262,10 @@ def purge(
     yes: Annotated[bool, typer.Option("--yes", help="Remove without a question.")] = False,
     overrides: SetOption = None,
 ) -> Found:
-    """Remove the files of sessions: checkpoints, model parts, reports, transcripts, predictions."""
+    """Remove files of ended sessions, such as checkpoints and reports.
+
+    The files are checkpoints, model parts, reports, transcripts and predictions.
+    """
     from blindfit.coordinator.operator import purge as purge_
 
     loaded, console, confirm = read_party(settings, overrides), open_console(context), confirm_of(context)
@@ -262,11 +278,11 @@ def lock(
     settings: PartyFile,
     old: Annotated[
         Path | None,
-        typer.Option("--old-passphrase-file", metavar="FILE", help="File with the present passphrase, to change it."),
+        typer.Option("--old-passphrase-file", metavar="FILE", help="File with the current passphrase, to change it."),
     ] = None,
     overrides: SetOption = None,
 ) -> Found:
-    """Encrypt a party's keys and checkpoints with its passphrase, or change the passphrase."""
+    """Encrypt a party's keys and checkpoints with its passphrase, or change it."""
     from blindfit.coordinator.operator import deciding as operator
 
     return operator.lock(read_party(settings, overrides), settings.parent, old)
@@ -274,7 +290,7 @@ def lock(
 
 @app.command(rich_help_panel=PANEL)
 def benchmark(settings: PartyFile, overrides: SetOption = None) -> Found:
-    """Test whether a party's workers answer, and measure how fast they are."""
+    """Test whether a party's workers answer, and measure their speed."""
     from blindfit.coordinator.operator import benchmark as benchmark_
 
     return benchmark_.calibrate(read_party(settings, overrides), settings.parent)

@@ -10,18 +10,13 @@ import typer
 from blindfit.coordinator.cli import training
 from blindfit.coordinator.cli.common import open_console
 from blindfit.coordinator.terminal.json_output import App, Found, call_of
+from blindfit.coordinator.terminal.titles import TITLES, with_title
+from blindfit.coordinator.terminal.wording import join_names
 
 app = App()
-EXAMPLES = """Examples:
-
-blindfit simulate visits.csv --label saw_doctor
-
-blindfit simulate visits.csv --label saw_doctor --party "shop: age, income" --party "clinic: smoker"
-
-blindfit simulate visits.csv --label saw_doctor --systems walr,dp-lr --epsilon 0.5,1,2 --repeat 5"""
 
 
-@app.command(rich_help_panel=training.PANEL, epilog=EXAMPLES)
+@app.command(rich_help_panel=training.PANEL)
 def simulate(
     context: typer.Context,
     table: Annotated[
@@ -61,7 +56,10 @@ def simulate(
         ),
     ] = None,
     systems: Annotated[
-        str, typer.Option(metavar="NAME,...", help="Systems to compare, or all: taylor, falcon, walr, label-dp, dp-lr.")
+        str,
+        typer.Option(
+            metavar="NAME,...", help=f"Systems to compare, or all: {join_names([with_title(name) for name in TITLES])}."
+        ),
     ] = "all",
     epsilon: Annotated[
         str, typer.Option(metavar="NUMBER,...", help="Epsilons to compare, in systems that take one.")
@@ -108,7 +106,10 @@ def simulate(
         ),
     ] = None,
 ) -> Found:
-    """Compare all systems on one table: quality, privacy, time and bytes. Nothing is charged."""
+    """Compare all systems on one table. Nothing is charged.
+
+    The results are quality, privacy, time and bytes.
+    """
     from blindfit.coordinator.simulate import command
     from blindfit.coordinator.simulate.words import read_asked
 

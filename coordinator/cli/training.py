@@ -26,16 +26,18 @@ from blindfit.coordinator.cli.common import (
     as_found,
     confirm_of,
     faults_of,
-    on_network,
+    make_job,
     open_console,
     read_job,
     read_party,
-    read_tables,
     rehearsal_of,
+    set_network,
     talk_of,
 )
 from blindfit.coordinator.terminal.exit_codes import ExitCode
 from blindfit.coordinator.terminal.json_output import App, Found, call_of
+from blindfit.coordinator.terminal.titles import TITLES, with_title
+from blindfit.coordinator.terminal.wording import join_names
 
 PANEL = "Train"
 app = App()
@@ -48,12 +50,15 @@ def init(
         list[str] | None,
         typer.Argument(
             metavar="TABLE...",
-            help="A table of each organisation: a CSV, Parquet or Excel file, sqlite:///PATH?table=NAME or "
+            help="Table of each organisation: a CSV, Parquet or Excel file, sqlite:///PATH?table=NAME or "
             "postgresql://USER@HOST/DATABASE?table=NAME.",
         ),
     ] = None,
     system: Annotated[
-        str, typer.Option(metavar="SYSTEM", help="System of the job: walr, label-dp, dp-lr, taylor or falcon.")
+        str,
+        typer.Option(
+            metavar="SYSTEM", help=f"System of the job: {join_names([with_title(name) for name in TITLES], 'or')}."
+        ),
     ] = "",
     label: Annotated[str, typer.Option(metavar="COLUMN", help="Column to learn.")] = "",
     row_id: Annotated[
@@ -79,7 +84,7 @@ def init(
     ] = None,
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="New folder for the files.")] = Path("joint"),
 ) -> Found:
-    """Write party files and a job for tables that are here, ready to be checked and run."""
+    """Write party files and a job for tables on this machine, ready to check and run."""
     from blindfit.coordinator.init import command
     from blindfit.coordinator.init.asked import Asked
 
@@ -94,13 +99,13 @@ def import_falcon(
     job: Annotated[
         Path, typer.Argument(metavar="JOB.JSON", help="Job file of the public Falcon code.", show_default=False)
     ],
-    out: Annotated[Path, typer.Option(metavar="DIR", help="A new folder, for job.toml and each party's file.")],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="New folder, for job.toml and the party files.")],
     without: Annotated[
         list[str] | None,
         typer.Option(metavar="FIELD", help="Field to ignore, if falcon cannot do what it asks for. Repeatable."),
     ] = None,
 ) -> Found:
-    """Convert a job of the public Falcon code, and report what became of every field."""
+    """Convert a job of the public Falcon code, and report each field."""
     from blindfit.coordinator.import_falcon import command as import_
 
     return import_.import_falcon(job, out, without or [])
@@ -117,16 +122,17 @@ def check(
     warn_only: WarnOnlyOption = False,
     overrides: SetOption = None,
 ) -> Found:
-    """Report what would leak, fail or take long, before any data leaves a party."""
+    """Report what would leak, fail or take long, before data leaves a party."""
     from blindfit.coordinator.job.trained import job_with_model
     from blindfit.coordinator.jobs import check as preflight
     from blindfit.coordinator.preflight.findings import table_of, verdict_of
 
     rehearsal = rehearsal_of(rehearse=rehearse, warn_only=warn_only, folders=[model])
-    tables, about = read_tables(job, overrides), {"folder": job.parent, "called": str(job)}
-    findings = preflight.check(job_with_model(tables, model, rehearses=rehearse, **about), rehearsal)
+    asked = make_job(job, overrides, partial(job_with_model, model=model, rehearses=rehearse))
+    findings = preflight.check(asked, rehearsal)
     status = ExitCode.FAILED if any(finding.refuses for finding in findings) else ExitCode.DONE
-    return Found({"findings": findings}, (table_of(findings), verdict_of(findings)), status)
+    shown = (f"{asked.name}: {with_title(asked.protocol)}", table_of(findings), verdict_of(findings))
+    return Found({"findings": findings}, shown, status)
 
 
 @app.command(rich_help_panel=PANEL)
@@ -136,7 +142,7 @@ def plan(
     epsilon: Annotated[
         list[float] | None, typer.Option(help="Epsilon to plan for, in addition to the job's own. Repeatable.")
     ] = None,
-    base_rate: Annotated[float | None, typer.Option(help="Share of positive labels to assume.")] = None,
+    base_rate: Annotated[float | None, typer.Option(help="Share of positive labels to assume, 0 to 1.")] = None,
     strength: Annotated[
         float | None, typer.Option(help="Standard deviation of the true scores to assume; 1 is a fair model.")
     ] = None,
@@ -145,7 +151,9 @@ def plan(
     ] = None,
     wanted: Annotated[
         float | None,
-        typer.Option(help="Loss to reach, as a share of a constant's. The plan names an epsilon for it."),
+        typer.Option(
+            help="Loss to reach, as a share of the loss of a constant model. The plan names an epsilon for it."
+        ),
     ] = None,
     draws: Annotated[int | None, typer.Option(help="Number of draws of labels and noise; default: 20.")] = None,
     cadences: Annotated[
@@ -154,7 +162,10 @@ def plan(
     out: OutOption = Path("runs/plan"),
     overrides: SetOption = None,
 ) -> Found:
-    """Forecast the accuracy of each epsilon before any is spent. The plan reads features and no labels."""
+    """Forecast the accuracy of each epsilon before any is spent.
+
+    The plan reads features and no labels.
+    """
     from blindfit.coordinator.jobs import plan as command
     from blindfit.coordinator.plan.asked import Asked
 
@@ -181,7 +192,7 @@ def run(
 
     rehearsal = rehearsal_of(rehearse=rehearse, warn_only=warn_only)
     console, talk = open_console(context), talk_of(quiet=quiet, verbose=verbose)
-    asked = read_job(job, on_network(overrides, network))
+    asked = read_job(job, overrides, set_network(network))
     where = out or partial(new_folder, asked.name, rehearses=rehearse)
     command, fault_options = call_of(context).command, faults_of(context, faults)
     return as_found(jobs.run_here(asked, where, console, command, talk, rehearsal=rehearsal, **fault_options))
@@ -197,12 +208,12 @@ def submit(
     verbose: VerboseOption = False,
     overrides: SetOption = None,
 ) -> Found:
-    """Run a job on parties that are already up."""
+    """Run a job on parties that are already running."""
     from blindfit.coordinator.job.folders import new_folder
     from blindfit.coordinator.job.job import with_session
     from blindfit.coordinator.jobs import run as jobs
 
-    asked = read_job(job, [*(overrides or []), *with_session(job, overrides or [], session)])
+    asked = read_job(job, overrides, with_session(job, overrides or [], session))
     console, talk = open_console(context), talk_of(quiet=quiet, verbose=verbose)
     return as_found(jobs.submit(asked, out or partial(new_folder, asked.name), console, talk))
 
@@ -231,8 +242,8 @@ def predict(
 
     rehearsal = rehearsal_of(rehearse=rehearse, warn_only=warn_only, folders=[model])
     console = open_console(context)
-    tables, about = read_tables(job, on_network(overrides, network)), {"folder": job.parent, "called": str(job)}
-    asked = prediction_of(tables, session, model, rehearses=rehearse, **about)
+    make = partial(prediction_of, session=session, model=model, rehearses=rehearse)
+    asked = make_job(job, overrides, make, set_network(network))
     talk, command = talk_of(quiet=quiet, verbose=verbose), call_of(context).command
     where, fault_options = out or folder_of(asked, rehearses=rehearse), faults_of(context, faults)
     return as_found(jobs.run_here(asked, where, console, command, talk, rehearsal=rehearsal, **fault_options))
@@ -258,15 +269,18 @@ def evaluate(
     faults: FaultOption = None,
     overrides: SetOption = None,
 ) -> Found:
-    """Measure how good a model is, from one noisy sum over labels. Every party runs on this machine."""
+    """Measure how good a model is, from one noisy sum over labels.
+
+    Every party runs on this machine.
+    """
     from blindfit.coordinator.job.folders import folder_of
     from blindfit.coordinator.job.trained import evaluation_of
     from blindfit.coordinator.jobs import run as jobs
 
     rehearsal = rehearsal_of(rehearse=rehearse, warn_only=warn_only, folders=[scores, model])
     console = open_console(context)
-    tables, about = read_tables(job, on_network(overrides, network)), {"folder": job.parent, "called": str(job)}
-    asked = evaluation_of(tables, session, model, scores, rehearses=rehearse, **about)
+    make = partial(evaluation_of, session=session, model=model, scores=scores, rehearses=rehearse)
+    asked = make_job(job, overrides, make, set_network(network))
     talk, command = talk_of(quiet=quiet, verbose=verbose), call_of(context).command
     where, fault_options = out or folder_of(asked, rehearses=rehearse), faults_of(context, faults)
     return as_found(jobs.run_here(asked, where, console, command, talk, rehearsal=rehearsal, **fault_options))
@@ -285,7 +299,7 @@ def export_model(
         Path | None, typer.Option("--out", metavar="FILE", help="The new file; by default next to the first model.")
     ] = None,
 ) -> Found:
-    """Write a linear model for another system: ONNX, PMML, SQL, or Python without packages."""
+    """Write a linear model for other software: ONNX, PMML, SQL or plain Python."""
     from blindfit.coordinator.export_model import command
 
     return command.export_model(models, form, dialect, out)
@@ -312,7 +326,7 @@ def split_labels(
     out: Annotated[tuple[Path, Path], typer.Option(metavar="A.PARQUET B.PARQUET", help="Two new files.")],
     overrides: SetOption = None,
 ) -> Found:
-    """Split every label into two shares, so that neither of two measurement servers knows a label."""
+    """Split labels into two shares, so that neither of two servers knows a label."""
     from blindfit.coordinator.operator import split_labels as split_
 
     return split_.split_labels(read_party(settings, overrides), settings.parent, dataset, out)

@@ -1,4 +1,4 @@
-"""Which Blindfit this is."""
+"""The version of Blindfit."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from blindfit.version import __version__
 
 
 def version() -> str:
-    """Of what is installed; of a folder that nothing installed, what it says of itself."""
+    """Return the version of the installed package; without one, the version that the source folder states."""
     try:
         return metadata.version("blindfit")
     except metadata.PackageNotFoundError:

@@ -1,4 +1,4 @@
-"""What a reader must know before trusting a dp-lr model; each caution says what to do."""
+"""Cautions that a reader needs before trusting a dp-lr model; each caution names what to do."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from blindfit.coordinator.report.label_privacy import warn_of_large_delta
 from blindfit.coordinator.terminal.wording import figure, quantity
 
 UNDECLARED = (
-    "epsilon does not cover what the start reveals about the rows that it was fitted to; if these rows are public, "
+    "epsilon does not cover what the start reveals about the rows that it was fitted to. If these rows are public, "
     "their owner sets datasets.NAME.public = true and makes the file by `blindfit pretrain`"
 )
-WEAK = 1 / 3  # of the clip norm: the noise of all coordinates, over the mean of all iterations
+WEAK = 1 / 3  # of the clip norm: length of the noise in the mean of all iterations
 
 
 def cautions_of(facts: Figures) -> list[str]:
@@ -33,7 +33,7 @@ def cautions_of(facts: Figures) -> list[str]:
 
 
 def noise_of_mean(facts: Figures) -> float:
-    """Length of the noise in the mean of all iterations' gradients."""
+    """Return the length of the noise in the mean of all iterations' gradients."""
     columns, iterations = facts.rows.features + 1, facts.settings.iterations
     return facts.fit.gradient_noise_std * math.sqrt(columns / iterations)
 
@@ -43,8 +43,8 @@ def _warn_of_noise(facts: Figures) -> str:
     if noise <= WEAK * clip:
         return ""
     return (
-        f"Averaged over all iterations the noise is {figure(noise)} long, where a gradient is {figure(clip)} at most: "
-        f"the model is little but its start ({facts.start}). More rows, fewer features or a larger epsilon would help."
+        f"Averaged over all iterations, the noise has length {figure(noise)}; a gradient has at most {figure(clip)}. "
+        f"The model is hardly more than its start ({facts.start}). More rows, fewer features or a larger epsilon help."
     )
 
 
@@ -56,8 +56,8 @@ def _warn_of_scale(facts: Figures) -> str:
     if facts.fit.scale != "none":
         return ""
     return (
-        "Features were taken as they were read. A feature of large numbers takes up the whole of a clipped gradient: "
-        "declare dp_lr.feature_bounds, or scale by public rows (dp_lr.init, dp_lr.public_dataset)."
+        "Features were used as they were read. A feature with large numbers takes up the whole of a clipped gradient. "
+        "Declare dp_lr.feature_bounds, or scale by public rows (dp_lr.init, dp_lr.public_dataset)."
     )
 
 
@@ -65,8 +65,8 @@ def _warn_of_iteration_budget(facts: Figures) -> str:
     if facts.settings.budget == "run":
         return ""
     return (
-        f"Epsilon {figure(facts.epsilon_asked)} was asked for each iteration: {facts.settings.iterations} of them "
-        f"spent {figure(facts.privacy.epsilon)}, and that is what is promised."
+        f"The job asked for epsilon {figure(facts.epsilon_asked)} in each iteration. All {facts.settings.iterations} "
+        f"iterations spent {figure(facts.privacy.epsilon)}, and this is the promise."
     )
 
 

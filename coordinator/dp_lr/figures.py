@@ -1,4 +1,4 @@
-"""What the party tells of a dp-lr job, typed; and, where its own report is at hand, what it found."""
+"""Typed figures that the party reports of a dp-lr job, and those of its own report if that is at hand."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from blindfit.parties.training.report import TimingFigures
 
 @dataclass(frozen=True)
 class Figures:
-    """Everything that the report says about a fit, and who it is about.
+    """Everything that the report states about a fit, and about whom.
 
     Args:
-        epsilon_asked: of the run, or of each iteration.
-        losses: of each iteration; empty where none may be known.
-        evaluation: None where no row was held out, or only the coordinator's part is known.
+        epsilon_asked: epsilon that the job asks for, for the run or for each iteration.
+        losses: training loss of each iteration; empty if no loss may be known.
+        evaluation: figures on held-out rows; None if no row was held out, or if only the coordinator's part is known.
     """
 
     active: str
@@ -38,12 +38,12 @@ class Figures:
 
     @property
     def owners(self) -> list[str]:
-        """Who has the model, or a part of it."""
+        """Parties that have the model, or a part of it."""
         return [self.active]
 
     @property
     def public_trained(self) -> int:
-        """Rows trained on, or the public number that stands for them."""
+        """Number of training rows, or the public number that stands for it."""
         public = self.rows.public_figures
         return self.rows.trained if public is None else public.trained
 
@@ -67,8 +67,10 @@ class _Losses:
 
 
 def figures_of(report: Mapping[str, Any]) -> Figures:
-    """Raises:
-    DataError: names the party and the figure that is missing or not what it must be.
+    """Return the figures of a report.
+
+    Raises:
+        DataError: a figure is missing or wrong; names the party and the figure.
     """
     active = next((name for name, party in report["parties"].items() if party["role"] == "active"), None)
     if active is None:
@@ -91,5 +93,5 @@ def figures_of(report: Mapping[str, Any]) -> Figures:
 def _fit(summary: Mapping[str, Any], active: str) -> FitFigures:
     fit = read(FitFigures, summary, active, "fit")
     if fit.start not in STARTS or fit.scale not in SCALES:
-        raise DataError(f"what {active} reports: fit.start and fit.scale are not what they can be")
+        raise DataError(f"the report of {active} has unknown values of fit.start and fit.scale")
     return fit

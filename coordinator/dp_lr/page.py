@@ -60,8 +60,8 @@ def _cards(facts: Figures, report: Mapping[str, Any]) -> Iterator[Card]:
 
 def _describe_evaluation(facts: Figures) -> str:
     return (
-        f"On {facts.rows.held_out} held-out rows, exactly and outside the promise: for {facts.active} alone. "
-        "Publishing these figures is a release of its own."
+        f"Exact figures on {facts.rows.held_out} held-out rows, outside the privacy promise: only {facts.active} has "
+        "them. Publishing these figures is a separate release."
     )
 
 
@@ -69,8 +69,8 @@ def why_no_evaluation(facts: Figures) -> str:
     if not facts.rows.held_out:
         return "None: no rows were held out (split.test_fraction)."
     return (
-        f"{facts.active} keeps it, in its own report: it was made from private rows without noise. (Where the held-out "
-        "rows are of one class, there is none.)"
+        f"{facts.active} keeps the evaluation in its own report: private rows gave it, without noise. (If all held-out "
+        "rows have one class, nothing is evaluated.)"
     )
 
 

@@ -24,7 +24,7 @@ def model_plot(model: Mapping[str, Any] | None, facts: Figures) -> Plot | None:
 
 
 def loss_plot(facts: Figures) -> Plot | None:
-    """None where no loss may be known."""
+    """Return a plot of the losses; None if no loss may be known."""
     if len(facts.losses) < 2:
         return None
     drawn, axes = figure_of(height_inches=2.7)

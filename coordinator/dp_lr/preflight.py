@@ -1,4 +1,4 @@
-"""The pre-flight of a dp-lr job: its noise against what gradients can be, its budget, its start."""
+"""The pre-flight of a dp-lr job: noise compared with gradients, budget, and start."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ AGAIN = "only a job that was answered before gets its model again"
 def leaks(job: Job[DPLRJob]) -> Iterator[Finding]:
     (active,) = job.parties
     about, privacy = "who learns what", job.parameters.required_privacy
-    yield Finding("note", about, f"no row, label or gradient of {active} leaves it; whoever gets the model learns it")
+    yield Finding(
+        "note", about, f"no row, label or gradient leaves {active}; anyone who gets the model learns its weights"
+    )
     yield Finding(
         "note",
         about,
@@ -78,9 +80,9 @@ def _noise(job: Job[DPLRJob], n_rows: int, n_columns: int) -> Finding:
     divisor = job.parameters.expected_rows(n_rows) * privacy.batch_fraction
     std = multiplier * privacy.sensitivity * job.parameters.dp_lr.clip_norm / divisor
     text = (
-        f"standard deviation {std:.2g} on each coordinate of a mean gradient of norm "
-        f"{job.parameters.dp_lr.clip_norm:g} at most; over all iterations signal to noise is {ratio:.2g} at most"
+        f"standard deviation of {std:.2g} on each coordinate of a mean gradient, whose norm is at most "
+        f"{job.parameters.dp_lr.clip_norm:g}; over all iterations signal to noise is at most {ratio:.2g}"
     )
     level: Level = "warning" if ratio < LEAST_SIGNAL else "ok"
-    advice = ": the model will be little but its start; use more rows, fewer columns or a larger privacy.epsilon"
+    advice = ": the model will be hardly more than its start; use more rows, fewer columns or a larger privacy.epsilon"
     return Finding(level, "noise", text + (advice if level == "warning" else ""))

@@ -1,4 +1,4 @@
-"""The privacy statement of a dp-lr report: what is protected, how well, from whom, and what is not.
+"""The privacy statement of a dp-lr report: what is protected, how strongly, from whom, and what is not.
 
 Source: the docstrings of algorithms/statistics/dp_lr/descent.py and algorithms/privacy/noisy_iterations.py.
 """
@@ -20,8 +20,10 @@ from blindfit.parties.store.answers import StoredLabels
 
 
 def privacy_statement(report: Mapping[str, Any]) -> list[Section]:
-    """Raises:
-    DataError: a figure is missing, so nothing can be promised.
+    """Return the sections of the statement.
+
+    Raises:
+        DataError: a figure is missing, so nothing can be promised.
     """
     facts = figures_of(report)
     return [
@@ -55,7 +57,10 @@ def _unit(facts: Figures) -> Section:
     return Section(
         "unit",
         "What is protected",
-        (f"The protected unit is {facts.privacy.unit}: from whoever gets the model.", label_privacy.ROWS_OF_A_PERSON),
+        (
+            f"The protected unit is {facts.privacy.unit}, against anyone who gets the model.",
+            label_privacy.ROWS_OF_A_PERSON,
+        ),
     )
 
 
@@ -68,8 +73,8 @@ def _mechanism(facts: Figures) -> Section:
     chosen = facts.settings
     sentences = [
         f"{facts.privacy.mechanism}.",
-        f"Each row's gradient, the intercept's part included, is clipped to the norm {figure(chosen.clip_norm)} before "
-        "it is summed; sums are of integers, and exact.",
+        f"Each row's gradient, with the part of the intercept, is clipped to the norm {figure(chosen.clip_norm)} "
+        "before it is summed. Sums are of integers, and exact.",
         "Iterations are fixed beforehand: nothing that depends on the rows decides when to stop.",
     ]
     if chosen.batch_fraction < 1:
@@ -80,7 +85,7 @@ def _mechanism(facts: Figures) -> Section:
 def _noise(facts: Figures) -> Section:
     std, summed = figure(facts.fit.gradient_noise_std), round(facts.public_trained * facts.settings.batch_fraction)
     is_expected = facts.settings.batch_fraction < 1 or facts.settings.public_rows is not None
-    rows = quantity(summed, "row") + (", as many as are expected" if is_expected else "")
+    rows = quantity(summed, "row") + (", the expected number" if is_expected else "")
     if facts.settings.public_rows is not None:
         rows += " by dp_lr.public_rows"
     loss = (
@@ -104,7 +109,7 @@ def _describe_mixed_units(privacy: PrivacyFigures) -> Iterator[str]:
     if privacy.spent_neighbours != privacy.neighbours:
         yield (
             f"Not all of them protect whole rows: together they protect where {privacy.spent_neighbours}. "
-            "What label DP released of features is in no budget."
+            "No budget covers what the label-DP releases reveal about features."
         )
 
 
@@ -118,7 +123,7 @@ def _composition(facts: Figures) -> Section:
     )
     return Section(
         "composition",
-        "What it was composed with",
+        "Composition",
         (
             f"{asked}{count(chosen.iterations)} iterations are composed {composed} to epsilon "
             f"{figure(privacy.epsilon)}.",
@@ -155,7 +160,7 @@ def _public(facts: Figures) -> Section:
     )
 
 
-# --- who learnt what ---------------------------------------------------------------------------------------
+# --- knowledge ---------------------------------------------------------------------------------------
 
 
 def _active_learnt(facts: Figures) -> Section:
@@ -178,8 +183,8 @@ def _coordinator_learnt(facts: Figures, *, all_here: bool) -> Section:
     ]
     if all_here:
         sentences.append(
-            "In this run, however, the party ran on this machine: whoever can read its files sees all of them, and "
-            f"this report shows the model of {facts.active} and its figures on held-out rows."
+            "In this run, however, the party ran on this machine: anyone who can read its files sees all of them. "
+            f"This report shows the model of {facts.active} and its figures on held-out rows."
         )
     return Section("learnt-coordinator", "What the coordinator learnt", tuple(sentences))
 
@@ -200,7 +205,7 @@ def _not_covered(facts: Figures) -> Section:
     held_out = (
         (
             f"Figures on held-out rows, and their scores: they were made from private rows without noise. "
-            f"{facts.active} keeps them, and publishing them is a release of its own.",
+            f"{facts.active} keeps them, and publishing them is a separate release.",
         )
         if facts.rows.held_out
         else ()
@@ -211,12 +216,12 @@ def _not_covered(facts: Figures) -> Section:
         (
             *held_out,
             *([f"Descent started at {facts.start}: {UNDECLARED}."] if facts.fit.start == "undeclared" else []),
-            "What follows from a true correlation: a good model predicts labels, even of people outside the data.",
-            "How long a computation takes.",
+            "Conclusions from a true correlation: a good model predicts labels, even of people outside the data.",
+            "The duration of a computation.",
         ),
     )
 
 
 def describe_release(entry: LedgerEntry, _labels: StoredLabels | None) -> str:
-    """Name what a ledger's entry paid for, where it was a model of whole rows; else return an empty text."""
+    """Name what a ledger's entry paid for if it was a model of whole rows; else return an empty text."""
     return "model" if entry.unit.startswith(UNIT) else ""

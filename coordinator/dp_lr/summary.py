@@ -22,11 +22,11 @@ def summary(report: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "test", _quality(facts)
     yield label_privacy.budget_summary(facts.privacy)
     if not facts.privacy.charged_now:
-        yield "charged", "before: the same job on the same rows has the same model"
+        yield "charged", "before; the same job on the same rows has the same model"
     yield "time", duration(page.total_seconds(report, facts.timing))
 
 
 def _quality(facts: Figures) -> str:
     if told := quality.in_short(facts.evaluation):
         return told
-    return f"known to {facts.active} alone" if facts.rows.held_out else "no test rows"
+    return f"known only to {facts.active}" if facts.rows.held_out else "no test rows"

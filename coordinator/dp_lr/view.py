@@ -1,4 +1,4 @@
-"""How a coordinator shows a dp-lr job."""
+"""The view of a dp-lr job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pre-flight of an evaluation: what it costs and tells, and how wide its intervals will be."""
+"""The pre-flight of an evaluation: its cost, what it reveals, and the width of its intervals."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _check_labels(job: Job[EvaluateJob], party: PartyHere) -> Iterator[Finding]:
 
 
 def _grid(job: Job[EvaluateJob], party: PartyHere) -> Iterator[Finding]:
-    """What the server refuses, as its desk does."""
+    """Yield what the server refuses, as the server itself checks it."""
     grid = job.parameters.grid
     rows = job.parameters.required_privacy.max_rows_per_person or party.dataset.max_rows_per_person
     if job.parameters.noise_multiplier * rows * grid.norm_bound < gaussian.LEAST_STD_STEPS:
@@ -65,7 +65,7 @@ def _grid(job: Job[EvaluateJob], party: PartyHere) -> Iterator[Finding]:
 
 
 def _check_scored(job: Job[EvaluateJob], party: PartyHere, servers: Sequence[PartyHere]) -> Iterator[Finding]:
-    """Score the rows as the active party does, and say what servers find of their ids and their number."""
+    """Score the rows as the active party does, and yield what servers find about their ids and their number."""
     yield Finding("ok", party.name, f"{party.dataset_name} opens, with {len(party.kinds())} features")
     with seat_parties(job, {party.name: party}) as seats:
         own, session = seats[party.name]
@@ -78,9 +78,9 @@ def _check_scored(job: Job[EvaluateJob], party: PartyHere, servers: Sequence[Par
 
 
 def _width(job: Job[EvaluateJob], unit: RowsOfUnit) -> Finding:
-    """Of a rate; how many rows there will be the training alone knows."""
+    """Return the width for a rate. Only the training knows how many rows there will be."""
     parts = len(job.parameters.evaluate.figures)
     noises = len(job.with_role("measurement"))
     reach = Z_95 * job.parameters.noise_multiplier * unit.count * (parts * noises) ** 0.5
-    text = f"a rate of n rows is known to within {reach:.0f} / n, with 95% chance ({parts} figures){unit.caveat}"
+    text = f"a rate over n rows is known to within {reach:.0f} / n, with 95% chance ({parts} figures){unit.caveat}"
     return Finding("ok", "noise", text)

@@ -1,4 +1,4 @@
-"""An evaluation as the coordinator sees it: of which training, at what cost; figures if the active party ran here."""
+"""An evaluation as the coordinator sees it: its training and cost; figures if the active party ran here."""
 
 from __future__ import annotations
 
@@ -50,8 +50,9 @@ class Estimate:
 
 @dataclass(frozen=True)
 class EvaluationFigures:
-    """Attributes:
-    figures: by the name of the figure, such as "auc"; None where the active party ran elsewhere and kept them.
+    """
+    Attributes:
+        figures: estimates by name, such as "auc"; None if the active party ran elsewhere and kept them.
     """
 
     session: str
@@ -63,7 +64,7 @@ class EvaluationFigures:
 
 @dataclass(frozen=True)
 class Written:
-    """report.json and report.html on the disk."""
+    """The files report.json and report.html."""
 
     json_path: Path
     html_path: Path
@@ -79,13 +80,13 @@ class Written:
 
 
 def write(session: JobSession, out: Path, parties_here: list[str]) -> Written:
-    """Writes `out/report.json` and `out/report.html`.
+    """Write `out/report.json` and `out/report.html`.
 
     Args:
-        parties_here: parties whose own directories are `out/<name>/`; of the others only their summary is known.
+        parties_here: parties whose own directories are `out/<name>/`; only summaries of the others are known.
 
     Raises:
-        DataError: a party's summary or file is not what a report can be made of; nothing is written.
+        DataError: a party's summary or file cannot make a report; nothing is written.
     """
     job, active = session.job, session.job.with_role("active")[0]
     own = _own_word(out / active, session.id) if active in parties_here else {}
@@ -119,13 +120,13 @@ def write(session: JobSession, out: Path, parties_here: list[str]) -> Written:
 
 
 def _own_word(directory: Path, session: str) -> dict[str, Any]:
-    """What the active party's own report says; the directory may hold an earlier run's."""
+    """Return the active party's own report of this session; the directory may hold an earlier run's."""
     report = read_json(directory / "report.json")
     return report if isinstance(report, dict) and report.get("session") == session else {}
 
 
 def figures_of(content: Mapping[str, Any]) -> EvaluationFigures:
-    """Raises DataError: names the party and the figure that is missing or wrong."""
+    """Raise DataError: a figure is missing or wrong; names the party and the figure."""
     found = content["figures"]
     return EvaluationFigures(
         content["session"],
@@ -153,8 +154,10 @@ def facts_of(content: Mapping[str, Any]) -> list[tuple[str, str]]:
     rows, privacy = _rows(content), _privacy(content)
     of = content["job"]["evaluate"]["session"]
     not_counted = rows.sent - rows.counted
-    left_out = f", {count(not_counted)} more of persons with too many" if not_counted else ""
-    unknown = f"; {count(rows.unknown)} counted as label 0, as no table of labels has their ids" if rows.unknown else ""
+    left_out = f", {count(not_counted)} more rows of persons with too many rows" if not_counted else ""
+    unknown = (
+        f"; {count(rows.unknown)} counted as label 0, because no table of labels has their ids" if rows.unknown else ""
+    )
     return [
         ("job", f"{content['name']} ({content['session']})"),
         ("model", f"of the training {of}"),
@@ -168,7 +171,7 @@ def facts_of(content: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def figure_lines(content: Mapping[str, Any]) -> list[tuple[str, str]]:
     if content["figures"] is None:
-        return [("figures", f"kept by {content['active']}, with its own report")]
+        return [("figures", f"kept by {content['active']}, in its own report")]
     return [(name, _format_figure(content["figures"][key])) for key, name in NAMES.items() if key in content["figures"]]
 
 
@@ -182,8 +185,8 @@ def statement(content: Mapping[str, Any]) -> Iterator[str]:
     trust = content["job"]["evaluate"]["trust"]
     follows = f", if {active} follows the protocol" if trust == ENCRYPTED_ROWS else ""
     yield (
-        f"Released: {active} learnt one noisy sum, and made these figures of it; epsilon {privacy.epsilon:g} at delta "
-        f"{privacy.delta:g} protects {privacy.unit}{follows}."
+        f"Released: {active} learnt one noisy sum, and computed these figures from it. Epsilon {privacy.epsilon:g} at "
+        f"delta {privacy.delta:g} protects {privacy.unit}{follows}."
     )
     yield (
         "A range holds the figure of these rows with 95% chance over the noise. It does not cover how other rows would "
@@ -195,21 +198,24 @@ def statement(content: Mapping[str, Any]) -> Iterator[str]:
         if trust == SHARED_ROWS:
             known = f"or one of them with {content['key_node']}, labels and scores are known"
         yield (
-            f"Each of {servers} holds shares of the labels, and added a whole noise: it holds even if {active} and "
-            f"one of them collude. Against {active} alone it is {both:.3g}; if both collude, {known}."
+            f"Each of {servers} holds shares of the labels and added the full noise. Epsilon holds even if {active} "
+            f"and one of them collude. Against only {active} epsilon is {both:.3g}; if both collude, {known}."
         )
     yield "The coordinator learnt no figure, unless the active party ran on its machine."
 
 
 def _servers_learnt(content: Mapping[str, Any], trust: Trust) -> Iterator[str]:
-    """The key node's part too, where there is one: who learnt what hangs on `evaluate.trust` alone."""
+    """Yield what each server and the key node learnt; it depends only on `evaluate.trust`."""
     active, servers = content["active"], " and ".join(content["servers"])
     learnt = f"{servers} learnt the ids of {quantity(_rows(content).sent, 'row')}, "
     if trust == ENCRYPTED_ROWS:
-        yield f"{learnt}and no score: they came encrypted, under a key of {active}."
+        yield f"{learnt}and no score: the scores came encrypted under a key of {active}."
         yield f"{servers}'s operator has allowed unchecked-rows (policy.unsafe): {GIVEN_UP[UNCHECKED_ROWS]}."
     elif trust == SHARED_ROWS:
-        yield f"{learnt}and no score or label: of both each has uniform numbers, which alone tell nothing."
-        yield f"{content['key_node']} dealt masks for so many rows and their columns, and learnt no more than how many."
+        yield (
+            f"{learnt}and no score or label: each server has uniform numbers in their place, which reveal nothing by "
+            "themselves."
+        )
+        yield f"{content['key_node']} dealt masks for the rows and their columns, and learnt only their numbers."
     else:
         yield f"{learnt}and their scores, rounded."

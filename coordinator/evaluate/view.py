@@ -1,4 +1,4 @@
-"""How a coordinator shows an evaluate job."""
+"""The view of an evaluate job."""
 
 from __future__ import annotations
 

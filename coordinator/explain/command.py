@@ -1,10 +1,9 @@
-"""`blindfit explain`: what an option is for; and docs/options.md, which has all of them."""
+"""`blindfit explain`: print the facts about options."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Sequence
-from itertools import groupby
+from collections.abc import Iterator
 
 from rich.console import RenderableType
 from rich.text import Text
@@ -12,21 +11,19 @@ from rich.text import Text
 from blindfit.algorithms.errors import ConfigError
 from blindfit.coordinator.explain.options import JOB, PARTY, Option, all_options
 from blindfit.coordinator.terminal.json_output import Found
+from blindfit.coordinator.terminal.summary_table import lines_with_labels
 from blindfit.coordinator.terminal.terminal import line
+from blindfit.coordinator.terminal.titles import TITLES
 from blindfit.parties.renamed import NAME, lines_about
 
 FILES = {JOB: "job files", PARTY: "party files"}
-INTRODUCTION = """Every option of job files and party files. `make options-page` writes this page from the code that
-reads the files. `blindfit explain taylor.epochs` prints one option, and `blindfit explain` lists the tables.
-`--set KEY=VALUE` sets an option for one run. NAME stands for a name that you choose. Blindfit refuses an option that
-it does not know, and an option that would do nothing."""
 
 
 def explain(name: str | None) -> Found:
-    """Find an option, a table of options, or without a name all tables.
+    """Find an option or a table of options; without a name, find all tables.
 
     Raises:
-        ConfigError: there is no such option or table; names those that are near.
+        ConfigError: the option or table does not exist; the hint names similar ones.
     """
     if name is None:
         return Found(all_options(), tuple(_tables()))
@@ -37,12 +34,15 @@ def explain(name: str | None) -> Found:
         near = difflib.get_close_matches(name, [option.path for option in all_options()], n=3)
         hint = f"did you mean {', '.join(near)}?" if near else "`blindfit explain` lists the tables"
         raise ConfigError(f"there is no option {name}", hint=hint)
-    return Found(found, tuple(map(_in_full, found)))
+    return Found(found, tuple(line for option in found for line in _in_full(option)))
 
 
 def matching(name: str) -> list[Option]:
-    """The option of this path, in job or party files; else all of a table, those that are called so anywhere, or those
-    that may have this value."""
+    """Return the option of this path, in job or party files.
+
+    If there is no such option, return all options of a table, else all options with this name in any table, else the
+    options that may have this value.
+    """
     options = all_options()
     wanted = name.strip("[]")
     exact = [option for option in options if _is(option.path, wanted)]
@@ -54,7 +54,7 @@ def matching(name: str) -> list[Option]:
 
 
 def _is(path: str, wanted: str) -> bool:
-    """Where the path has NAME any name will do, and none: datasets.visits.url, datasets.url."""
+    """Return True for a path whose NAME is any name or is left out: datasets.visits.url, datasets.url."""
     parts, asked = path.split("."), wanted.split(".")
     if len(asked) == len(parts):
         return all(part in (NAME, word) for part, word in zip(parts, asked, strict=True))
@@ -68,59 +68,29 @@ def _tables() -> Iterator[RenderableType]:
         for table in tables:
             names = [o.path.rpartition(".")[2] for o in all_options() if (o.file, o.table) == (file, table)]
             yield f"  {f'[{table}]' if table else 'at the top'}: {', '.join(names)}"
-    yield line("[dim]blindfit explain TABLE.OPTION, or TABLE, says what each is for[/]")
+    yield line("[dim]`blindfit explain TABLE.OPTION` explains an option, and `blindfit explain TABLE` a whole table[/]")
 
 
-def _in_full(option: Option) -> Text:
-    range_of = f"; {option.limits}" if option.limits else ""
-    where = f"{FILES[option.file]}{_of_protocols(option)}"
-    text = Text.assemble((option.path, "bold"), f"  (in {where})\n", no_wrap=True, overflow="ignore")
-    text.append(f"  {option.text}\n")
-    text.append(f"  {option.kind}{range_of}; default: {option.default}", style="dim")
-    return text
-
-
-def _of_protocols(option: Option) -> str:
-    return f" of {', '.join(option.protocols)}" if option.protocols else ""
-
-
-# --- the page -----------------------------------------------------------------------------------------
-
-
-def page() -> str:
-    """docs/options.md, whole."""
-    return "\n".join(_lines()) + "\n"
-
-
-def _lines() -> Iterator[str]:
-    yield "# Options"
+def _in_full(option: Option) -> Iterator[RenderableType]:
+    """Yield the lines about an option, in the order in which a person decides."""
+    where = f"{FILES[option.file]}{_of_systems(option)}"
+    yield Text.assemble((option.path, "bold"), f"  (in {where})", no_wrap=True, overflow="ignore")
+    first, *others = option.toml
+    facts = [
+        ("what it is", option.text),
+        ("value", f"{option.kind}; {option.limits}" if option.limits else option.kind),
+        ("default", option.default),
+        ("effect", option.effect),
+        ("change it", option.when),
+        ("example", first),
+        *(("", text) for text in others),
+    ]
+    yield from lines_with_labels((label, text) for label, text in facts if text)
     yield ""
-    yield INTRODUCTION
-    for file, title in FILES.items():
-        yield ""
-        yield f"## In {title}"
-        options = [option for option in all_options() if option.file == file]
-        for table, of_table in groupby(options, key=lambda option: option.table):
-            yield from _section(table, list(of_table))
 
 
-def _section(table: str, options: Sequence[Option]) -> Iterator[str]:
-    protocols = {option.protocols for option in options}
-    yield ""
-    yield f"### {f'[{table}]' if table else 'At the top'}"
-    yield ""
-    if len(protocols) == 1 and (named := protocols.pop()):
-        yield f"Only in jobs with protocol {', '.join(f'`{name}`' for name in named)}."
-        yield ""
-    yield "| option | kind and range | default | |"
-    yield "|---|---|---|---|"
-    for option in options:
-        kind = f"{option.kind}; {option.limits}" if option.limits else option.kind
-        cells = [f"`{option.path.rpartition('.')[2]}`", kind, option.default, option.text]
-        yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
-
-
-if __name__ == "__main__":
-    import sys
-
-    sys.stdout.write(page())
+def _of_systems(option: Option) -> str:
+    names = option.protocols
+    if len(names) == 1 and names[0] in TITLES:
+        return f" of {names[0]}, {TITLES[names[0]]}"
+    return f" of {', '.join(names)}" if names else ""

@@ -21,7 +21,7 @@ SUFFIXES: Mapping[str, str] = {"onnx": ".onnx", "pmml": ".pmml", "python": ".py"
 REPORT = "report.json"
 
 
-def export_model(models: Sequence[Any], form: str, dialect: str | None = None, out: Path | None = None) -> Found:
+def export_model(models: Sequence[object], form: str, dialect: str | None = None, out: Path | None = None) -> Found:
     """Write one model, or all parts of one, in another format.
 
     Args:
@@ -35,7 +35,7 @@ def export_model(models: Sequence[Any], form: str, dialect: str | None = None, o
     if form not in get_args(Format):
         raise ConfigError(f"{form!a} is not a format", hint=f"take one of {', '.join(get_args(Format))}")
     if dialect is not None and form != "sql":
-        raise ConfigError(f"a dialect does nothing in an export to {form}", hint="remove it")
+        raise ConfigError(f"--dialect does nothing in an export to {form}", hint="remove it")
     if dialect is not None and dialect not in get_args(Dialect):
         raise ConfigError(f"{dialect!a} is not a dialect", hint=f"take one of {', '.join(get_args(Dialect))}")
     if not models:
@@ -59,7 +59,7 @@ def export_model(models: Sequence[Any], form: str, dialect: str | None = None, o
         "outputs": formula.outputs,
     }
     lines = [f"{target}: {len(formula.inputs)} columns in, {', '.join(formula.outputs)} out"]
-    if formula.predicts == "none":
+    if formula.predicts == "none" and isinstance(fitted[0], VerticalModelPart):
         others = ", ".join(set(fitted[0].data_parties) - {formula.parts[0].party})
         lines.append(f"score_part is only this party's part of a score: add the parts of {others}")
     return Found(document, lines)
@@ -102,7 +102,7 @@ def _about(paths: Sequence[Path], fitted: Sequence[Any]) -> dict[str, str]:
     """
     sessions = {path: read_json(path).get("session") for path in paths}
     if len(set(sessions.values())) > 1:
-        raise DataError("the parts are not of one training", hint="take the files of one session")
+        raise DataError("the parts are not from one training", hint="take the files of one session")
     session = next(iter(sessions.values()), None)
     about = {"session": str(session)} if session else {}
     if isinstance(fitted[0], VerticalModelPart):

@@ -1,4 +1,4 @@
-"""What a reader must know before trusting a training in shares; each caution says what to do."""
+"""Cautions that a reader needs before trusting a training on secret shares; each caution names what to do."""
 
 from __future__ import annotations
 
@@ -37,21 +37,21 @@ def _warn_of_pooling(facts: Figures) -> str:
     if pooled is None or pooled.of_each_label <= MOST_BITS_PER_ROW:
         return ""
     return (
-        f"{join_names(facts.roles.passives)} together have up to {figure(pooled.of_each_label)} bits of each "
-        f"training label in their weights, more than the {MOST_BITS_PER_ROW:g} that one of them may have: if they may "
-        "pool them, train on more rows or on fewer columns."
+        f"The weights of {join_names(facts.roles.passives)} together have up to {figure(pooled.of_each_label)} bits of "
+        f"each training label. The limit for one of them is {MOST_BITS_PER_ROW:g}. If they may pool their weights, "
+        "train on more rows or on fewer columns."
     )
 
 
 def _warn_of_early_end(facts: Figures) -> str:
-    """Warn of a training whose loss could have ended it, and had not."""
+    """Warn of a training that reached its last epoch before the loss ended it."""
     settings = facts.job.falcon
     if not trust.judges(facts.job) or facts.fit.epochs < settings.epochs:
         return ""
     return (
-        f"Training ended after {quantity(facts.fit.epochs, 'epoch')}, as many as were asked for, and not for "
-        f"{quantity(settings.patience, 'epoch')} without a better validation loss: the model may be unfinished. Raise "
-        "falcon.epochs or falcon.learning_rate."
+        f"Training ran all {quantity(facts.fit.epochs, 'epoch')} of the job. It did not end by "
+        f"{quantity(settings.patience, 'epoch')} without a better validation loss, so the model may be unfinished. "
+        "Raise falcon.epochs or falcon.learning_rate."
     )
 
 
@@ -59,7 +59,7 @@ def _warn_of_clipped_weights(facts: Figures) -> Iterator[str]:
     unit = " deviations of the label" if facts.job.falcon.model == "linear" else " deviations' worth of log odds"
     for party, number in facts.at_bound.items():
         yield (
-            f"{quantity(number, 'weight')} of {party} lay beyond {WEIGHT_BOUND:g}{unit}, and "
-            "came out clipped: the model that the parties have is not the one that was trained. Raise falcon.l2, or "
+            f"{quantity(number, 'weight')} of {party} lay beyond {WEIGHT_BOUND:g}{unit} and "
+            "came out clipped: the model that the parties have is not the model that was trained. Raise falcon.l2, or "
             "leave out columns that nearly repeat each other."
         )

@@ -1,4 +1,4 @@
-"""What stood between what is sent, or opened, and whoever would read rows in it."""
+"""The defences between what is sent or opened and anyone who would read rows in it."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from blindfit.coordinator.vertical.defence import Defence
 # What each flag of falcon.unsafe gives up.
 GIVEN_UP = {
     "weight-bits": "weights opened as they are, with 24 bits after the point: after few epochs a party's weights are "
-    "nearly a gradient, which gives labels away",
+    "nearly a gradient, which reveals labels",
 }
 
 
 SHARES = Defence(
     "Secret shares",
     True,
-    "Features, labels, scores, residuals and gradients leave a party as shares alone, or less a mask that it alone "
-    "knows: what the others see of them is uniform.",
+    "Features, labels, scores, residuals and gradients leave a party only as shares, or minus a mask that only this "
+    "party knows. The other parties see uniform numbers.",
 )
 
 
@@ -37,7 +37,7 @@ def defences_of(facts: Figures) -> Iterator[Defence]:
     yield Defence(
         "Shortened rows",
         True,
-        "Each party shortens those of its rows that stand out in their batch, as a weight would tell their labels. "
+        "Each party shortens its rows that stand out in their batch, because a weight would reveal their labels. "
         f"{joint.describe_shortened(facts)}",
     )
 
@@ -46,9 +46,9 @@ def _encryption(facts: Figures) -> Defence:
     return Defence(
         "Encrypted weights and secret shares",
         True,
-        f"Each party's weights are encrypted under a {facts.job.falcon.key_bits}-bit key of which every data party has "
-        "a share, and all shares are needed: what they decrypt has a mask of each of them, 40 bits longer than the "
-        "numbers of the whole job. Labels and residuals are in shares.",
+        f"Each party's weights are encrypted under a {facts.job.falcon.key_bits}-bit key. Every data party has a share "
+        "of the key, and decryption needs all shares. The decrypted values have a mask of each party, 40 bits longer "
+        "than the numbers of the whole job. Labels and residuals are in shares.",
     )
 
 
@@ -60,9 +60,9 @@ def list_defences(facts: Figures) -> str:
 def _macs(facts: Figures) -> Defence:
     who = join_names(facts.roles.chain)
     if facts.job.falcon.macs:
-        text = f"What is opened carries MACs, which {who} check before anything unmasked is opened: a party that sends "
-        return Defence("Checks by MACs", True, f"{text}other shares makes all abort.")
-    return Defence("Checks by MACs", False, f"{who} were believed to send the shares that they should (semi-honest).")
+        text = f"Opened values carry MACs, which {who} check before anything unmasked is opened. If a party sends "
+        return Defence("Checks by MACs", True, f"{text}wrong shares, all parties abort.")
+    return Defence("Checks by MACs", False, f"{who} were trusted to send correct shares (semi-honest).")
 
 
 def _rounding(facts: Figures) -> Defence:
@@ -72,8 +72,11 @@ def _rounding(facts: Figures) -> Defence:
         return Defence(
             "Weights in shares",
             True,
-            f"Nobody has a weight: each of {join_names(facts.roles.chain)} keeps its shares of all, in steps of "
-            f"2^-{facts.kept_bits}, and scores are computed from them in shares.",
+            f"Nobody has a weight: each of {join_names(facts.roles.chain)} keeps its shares of all weights, in steps "
+            f"of 2^-{facts.kept_bits}, and scores are computed from them in shares.",
         )
-    text = f"In shares, before they are opened: in steps of 2^-{facts.kept_bits}, from -{WEIGHT_BOUND:g} to below "
+    text = (
+        f"Weights are rounded in shares before they are opened, in steps of 2^-{facts.kept_bits}, "
+        f"from -{WEIGHT_BOUND:g} to below "
+    )
     return Defence("Rounded weights", True, f"{text}{WEIGHT_BOUND:g}, {facts.weight_bits} bits each.")

@@ -1,4 +1,4 @@
-"""What the parties tell of a training in shares, typed."""
+"""Typed figures that the parties report of a training on secret shares."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from blindfit.parties.training.budget import Charged
 
 @dataclass(frozen=True)
 class OpenedWeights:
-    """Of one passive party, and what they tell of labels at most.
+    """Opened weights of passive parties, and the most that they reveal about labels.
 
     Attributes:
-        weights: how many. bits: of each. rows: trained on, a label each. label_bits: that a label has at most.
+        weights: number of weights. bits: bits of each weight. rows: number of training rows, each with a label.
     """
 
     weights: int
@@ -45,11 +45,12 @@ class OpenedWeights:
 
 @dataclass(frozen=True, kw_only=True)
 class Figures(JointFigures):
-    """Everything that the report says of a training, and who it is about.
+    """Everything that the report states about a training, and about whom.
 
     Attributes:
-        weights: of each party whose model is here, with the intercept.
-        privacy: of each data party that told, the same at all but for its ledger; empty without differential privacy.
+        weights: weights of each party whose model is here, with the intercept.
+        privacy: charge that each data party reported. Charges differ only in the ledger. Empty without differential
+            privacy.
     """
 
     job: FalconJob
@@ -64,7 +65,7 @@ class Figures(JointFigures):
 
     @property
     def stays_shared(self) -> bool:
-        """Whether nobody has the model."""
+        """True if nobody has the model."""
         return self.job.falcon.stays_shared
 
     @property
@@ -78,19 +79,19 @@ class Figures(JointFigures):
 
     @property
     def kept_bits(self) -> int | None:
-        """Weights are opened in steps of 2^-kept_bits; None: as they are."""
+        """Weights are opened in steps of 2^-kept_bits; None if they are not rounded."""
         if opens_weights_unrounded(self.job):
             return None
         return choose_kept_bits(max(1, self.shared_rows.trained), self.job.falcon.model)
 
     @property
     def weight_bits(self) -> int | None:
-        """Of each opened weight."""
+        """Bits of each opened weight; None if weights are not rounded."""
         return None if self.kept_bits is None else bits_of_opened_weight(self.kept_bits)
 
     @property
     def at_bound(self) -> dict[str, int]:
-        """Of each party whose model is here, how many weights were clipped."""
+        """Number of weights that were clipped, for each party whose model is here."""
         if self.kept_bits is None:
             return {}
         most = WEIGHT_BOUND - 2.0**-self.kept_bits
@@ -99,7 +100,7 @@ class Figures(JointFigures):
 
     @property
     def opened(self) -> dict[str, OpenedWeights]:
-        """Of each passive party that told how many columns it has; empty where weights are not rounded."""
+        """Opened weights of passive parties that reported their number of columns; empty without rounding."""
         bits, rows = self.weight_bits, self.shared_rows.trained
         if bits is None or self.stays_shared:
             return {}
@@ -109,7 +110,7 @@ class Figures(JointFigures):
 
     @property
     def most_told(self) -> float | None:
-        """Bits of each label, of the passive party that has most; None where not all are known."""
+        """Largest number of bits of each label that a passive party has; None if a party's number is not known."""
         opened = self.opened
         if self.stays_shared or set(opened) != set(self.roles.passives):
             return None
@@ -117,7 +118,7 @@ class Figures(JointFigures):
 
     @property
     def pooled(self) -> OpenedWeights | None:
-        """Of all passive parties together, where there are several; None where not all are known."""
+        """Opened weights of all passive parties together; None for one party, or if a party's number is not known."""
         opened = self.opened
         if len(opened) < 2 or set(opened) != set(self.roles.passives):
             return None
@@ -126,8 +127,10 @@ class Figures(JointFigures):
 
 
 def figures_of(report: Mapping[str, Any]) -> Figures:
-    """Raises:
-    DataError: names the party and the figure that is missing or not what it must be.
+    """Return the figures of a report.
+
+    Raises:
+        DataError: a figure is missing or wrong; names the party and the figure.
     """
     roles = joint.roles_of(report)
     told = joint.collect_summaries(report, roles)

@@ -1,4 +1,4 @@
-"""What noise would do to a training in shares under differential privacy: how much there is, and the loss on trial."""
+"""The effect of noise on a training on secret shares: how large the noise is, and the loss in a trial."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from blindfit.coordinator.preflight.findings import Finding, Level
 from blindfit.parties.falcon.data_party import make_held
 from blindfit.parties.vertical.prepared import Prepared
 
-WEAK_NOISE = 0.5  # in a weight, of columns between -1 and 1
+WEAK_NOISE = 0.5  # standard deviation in a weight, for columns between -1 and 1
 TRIALS = 3
-SEED = 0  # a forecast: nothing of it is released
+SEED = 0  # only a forecast: it is not released
 
 Floats = npt.NDArray[np.float64]
 
@@ -23,8 +23,8 @@ Floats = npt.NDArray[np.float64]
 def findings(p: FalconParameters, noise: Noise, prepared: Mapping[str, Prepared]) -> Iterator[Finding]:
     of_gradient, of_weight = noise.mean_gradient_std(p.step(0, 0)), p.noise_in_weights(noise)
     text = (
-        f"standard deviation {of_gradient:.2g} on each coordinate of a batch's mean gradient, {len(noise.row_bounds)} "
-        f"parties' together; all of it moves a weight by {of_weight:.2g} at most"
+        f"noise of {len(noise.row_bounds)} parties together: standard deviation {of_gradient:.2g} on each coordinate "
+        f"of a batch's mean gradient; all noise together moves a weight by at most {of_weight:.2g}"
     )
     level: Level = "warning" if of_weight > WEAK_NOISE else "ok"
     advice = ": expect a weak model; use more rows or a larger privacy.epsilon" if level == "warning" else ""
@@ -44,13 +44,14 @@ def _losses(p: FalconParameters, noise: Noise, prepared: Mapping[str, Prepared])
     return Finding(
         "warning" if np.mean(with_noise) > constant else "note",
         "expected loss",
-        f"of the training rows, in {TRIALS} trials with such noise {min(with_noise):.3f} to {max(with_noise):.3f}, "
-        f"{without:.3f} without noise, {constant:.3f} by a constant alone",
+        f"loss of the training rows in {TRIALS} trials with this noise: {min(with_noise):.3f} to "
+        f"{max(with_noise):.3f}; "
+        f"without noise {without:.3f}, with only a constant {constant:.3f}",
     )
 
 
 def _descent(p: FalconParameters, noise: Noise | None, x: Floats, y: Floats, draw: np.random.Generator) -> Floats:
-    """The same steps on plain numbers."""
+    """Return the weights after the same steps on plain numbers."""
     w = velocity = np.zeros(x.shape[1])
     pulled = p.penalised.astype(np.float64)
     for epoch in range(p.epochs):

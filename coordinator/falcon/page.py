@@ -1,4 +1,4 @@
-"""The page of a training in shares."""
+"""The page of a training on secret shares."""
 
 from __future__ import annotations
 
@@ -44,26 +44,27 @@ def render(report: Mapping[str, Any]) -> str:
     )
 
 
-# --- what was fitted -----------------------------------------------------------------------------------
+# --- the fit -----------------------------------------------------------------------------------------
 
 
 def _describe_fit(facts: Figures) -> str:
-    """Describe the training in two sentences."""
+    """Return two sentences that describe the training."""
     settings, roles, rows = facts.job.falcon, facts.roles, facts.shared_rows
     penalties = [f"{name} {figure(value)}" for name, value in (("l2", settings.l2), ("l1", settings.l1)) if value]
     penalty = ", ".join(penalties) or "no penalty"
-    weighted = ", classes weighted alike" if settings.class_weights == "balanced" else ""
-    drawn = ", each drawn from all" if settings.sampling == "replacement" else ""
+    weighted = ", equal total weight for both classes" if settings.class_weights == "balanced" else ""
+    drawn = ", each drawn from all rows" if settings.sampling == "replacement" else ""
     return (
         f"{settings.model.capitalize()} regression in secret shares {facts.macs}, on {count(rows.common)} rows that "
-        f"all have: {roles.active} has the labels, {count(len(roles.chain))} parties have features, {roles.key_node} "
+        f"all parties have: {roles.active} has the labels, {count(len(roles.chain))} parties have features, "
+        f"{roles.key_node} "
         f"deals. Optimiser {settings.optimiser}, batches of {count(facts.batch_rows)} rows{drawn}, {penalty}{weighted}."
     )
 
 
 def _describe_end(facts: Figures) -> str:
     stopped = trust.judges(facts.job) and facts.fit.epochs < facts.job.falcon.epochs
-    return "the validation loss no longer fell" if stopped else "as many as were asked for"
+    return "the validation loss no longer fell" if stopped else "the number that the job asked for"
 
 
 def _promise(facts: Figures) -> Iterator[Card]:
@@ -72,14 +73,14 @@ def _promise(facts: Figures) -> Iterator[Card]:
         return
     yield Card("Epsilon", "none", "no differential privacy")
     if facts.stays_shared:
-        yield Card("Bits of a label", "0", "in weights: nobody has one")
+        yield Card("Bits of a label", "0", "in weights: nobody has a weight")
     elif facts.kept_bits is None:
         yield Card("Bits of a label", "no limit", "weights were not rounded")
     elif facts.most_told is not None:
         yield Card("Bits of a label", figure(facts.most_told), "at most, in a passive party's weights")
 
 
-# --- what was opened -------------------------------------------------------------------------------------
+# --- opened values -------------------------------------------------------------------------------------
 
 
 def _list_opened_weights(facts: Figures) -> Iterator[tuple[str, str, str, str, str]]:
@@ -101,13 +102,14 @@ def _list_opened_weights(facts: Figures) -> Iterator[tuple[str, str, str, str, s
 
 def _why_no_evaluation(facts: Figures) -> str:
     if facts.job.privacy is not None:
-        return "None: figures of test rows are no part of what epsilon pays for, and are not opened."
+        return "None: epsilon does not pay for figures of test rows, so they are not opened."
     if facts.shared_rows.test == 0:
         return "None: no rows were kept for a test (split.test_fraction)."
     if facts.job.falcon.model == "linear":
-        return f"{facts.roles.active} keeps it, in its own report."
+        return f"{facts.roles.active} keeps the evaluation in its own report."
     return (
-        f"{facts.roles.active} keeps it, in its own report. Where its test rows are of one class alone there is none."
+        f"{facts.roles.active} keeps the evaluation in its own report. If all test rows have one class, nothing is "
+        "evaluated."
     )
 
 

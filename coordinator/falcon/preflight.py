@@ -1,4 +1,4 @@
-"""The pre-flight of a training in shares: who learns what, what opened weights would tell, what it would take."""
+"""The pre-flight of a training on secret shares: who learns what, what opened weights would reveal, and the cost."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ def check_rows(job: Job[FalconJob], here: Sequence[PartyHere]) -> Iterator[Findi
 
 
 def forecast_s(job: Job[FalconJob], here: Sequence[PartyHere]) -> float:
-    """The seconds that the pre-flight tells, of data parties that are all here."""
+    """Return the seconds that the pre-flight forecasts, for data parties that are all on this machine."""
     rows, records = joint.rows_here(job, here)
     parameters = trial_of(rows, records, joint.roles_of(job), job.parameters).parameters
     return falcon_cost.cost_of(parameters).train_seconds(falcon_cost.measure(parameters), cores())
 
 
 def growth(job: Job[FalconJob], here: Sequence[PartyHere], times: int) -> float:
-    """Return how many times as long a training takes on so many times the rows, as what it deals is counted."""
+    """Return the factor by which a training takes longer on so many times the rows, by what the key node deals."""
     rows, records = joint.rows_here(job, here)
     now, later = (
         trial_of(joint.repeat_rows(rows, n), records, joint.roles_of(job), job.parameters).parameters
@@ -72,7 +72,7 @@ def growth(job: Job[FalconJob], here: Sequence[PartyHere], times: int) -> float:
 
 
 def _check_party(job: Job[FalconJob], roles: Roles, party: PartyHere, rows: Rows) -> Iterator[Finding]:
-    """As it would say itself; adds its rows to `rows`."""
+    """Yield what the party itself would report, and add its rows to `rows`."""
     is_active, asked = party.name == roles.active, job.parameters
     if asked.privacy is not None:
         yield describe_spent(party)
@@ -101,7 +101,9 @@ def _try_seated(
         yield from _rows_of(trial, name)
     added: dict[str, float] = {}
     if answered := _find_answer(seated):
-        text = f"{answered} had this job before: it gets that model again, and nothing is computed, charged or counted"
+        text = (
+            f"{answered} had this job before: it gets the same model again, and nothing is computed, charged or counted"
+        )
         yield Finding("ok", "answered", text)
         added[roles.active] = 0.0
     else:
@@ -118,7 +120,7 @@ def _try_seated(
 
 
 def _find_answer(seated: Seated[Falcon]) -> str:
-    """Return the session whose model all data parties have for this job; empty where they have none."""
+    """Return the session whose model all data parties have for this job; an empty text if there is no such session."""
     if (drawn := seated.drawn) is None:
         return ""
     found = [Answers(seat.party, seat.session, name_randomness(drawn)).find() for seat in seated.seats.values()]
@@ -128,7 +130,7 @@ def _find_answer(seated: Seated[Falcon]) -> str:
 
 
 def _numbers(parameters: FalconParameters) -> Iterator[Finding]:
-    """Raises RangeError: they do not fit."""
+    """Raise RangeError: the numbers do not fit."""
     check_parameters(parameters)
     waves, name = parameters.waves, parameters.waves_name
     if parameters.is_linear:
@@ -137,13 +139,13 @@ def _numbers(parameters: FalconParameters) -> Iterator[Finding]:
     factor = parameters.step(0, 0).factor
     off = waves.sigmoid_error + parameters.scales.waves.error(waves, factor * waves.sigmoid) / factor
     yield Finding("ok", "field", f"61 bits hold every number; probabilities are right up to {off:.1g}")
-    past = "after each epoch one bit is opened, and if a score was larger the training ends"
+    past = "after each epoch one bit is opened, and training ends if a score was larger"
     if parameters.noise is not None:
-        past = "a larger one has a wrong probability, which is as bounded as a right one, and nobody is told"
+        past = "a larger score gets a wrong probability within the same bounds, and nobody learns of it"
     yield Finding(
         "note",
         "range",
-        f"that holds for scores up to {waves.bound:g} (falcon.waves = {name}), which nothing proves beforehand: {past}",
+        f"this holds for scores up to {waves.bound:g} (falcon.waves = {name}); nothing proves that beforehand: {past}",
     )
 
 
@@ -153,8 +155,8 @@ def _ciphertexts(parameters: FalconParameters, key_bits: int) -> Iterator[Findin
     yield Finding(
         "ok",
         "masks",
-        f"those of scores hide {HIDING_BITS} bits of the whole job's; {scales.encrypted_values:,} residuals become "
-        f"ciphertexts at most, and their masks hide {scales.hidden_bits:.0f} bits of all of them together",
+        f"masks of scores hide {HIDING_BITS} bits of the whole job's masks; at most {scales.encrypted_values:,} "
+        f"residuals become ciphertexts, and their masks hide {scales.hidden_bits:.0f} bits of all of them together",
     )
 
 
@@ -164,8 +166,8 @@ def _linear_numbers(parameters: FalconParameters) -> Iterator[Finding]:
     yield Finding(
         "note",
         "range",
-        f"that holds for scores up to {parameters.waves.bound:g} deviations of the label, which nothing proves "
-        "beforehand: after each epoch one bit is opened, and if a score was larger the training ends",
+        f"this holds for scores up to {parameters.waves.bound:g} deviations of the label; nothing proves that "
+        "beforehand: after each epoch one bit is opened, and training ends if a score was larger",
     )
 
 
@@ -174,23 +176,23 @@ def _rows_of(trial: Trial, name: str) -> Iterator[Finding]:
     yield from joint.constant_columns(own, name)
     if own.rows_shrunk:
         text = f"{own.rows_shrunk} of {len(own.plan.train):,} rows stand out, and are shortened"
-        yield Finding("note", name, f"{text}: a weight would tell their labels")
+        yield Finding("note", name, f"{text}: a weight would reveal their labels")
 
 
-# --- what opened weights tell ----------------------------------------------------------------------------------
+# --- what opened weights reveal ----------------------------------------------------------------------------------
 
 
 def _weights(job: FalconJob, parameters: FalconParameters, active: PartyHere, adds: float | None) -> Iterator[Finding]:
-    """Say what opened weights reveal of labels.
+    """Yield what opened weights reveal about labels.
 
     Args:
-        adds: bits that the training adds to the account; None where the active party refuses it.
+        adds: bits that the training adds to the account; None if the active party refuses the training.
     """
     if parameters.kept_bits is None:
         yield Finding(
             "warning",
             "weights",
-            "are opened as they are: after few epochs a party's weights are nearly a gradient, which gives labels away",
+            "are opened as they are: after few epochs a party's weights are nearly a gradient, which reveals labels",
         )
         return
     bits = all_bits(parameters)
@@ -207,8 +209,8 @@ def _weights(job: FalconJob, parameters: FalconParameters, active: PartyHere, ad
 
 def _stay_shared(share: float) -> str:
     return (
-        "stay in shares: nobody gets one, and predictions are made in shares (`blindfit predict`); only where training "
-        f"ends tells of labels, {share:.2g} bits of each"
+        "stay in shares: nobody gets a weight, and predictions are made in shares (`blindfit predict`); only the end "
+        f"of training reveals something about labels, {share:.2g} bits of each"
     )
 
 
@@ -216,8 +218,8 @@ def _describe_selection(p: FalconParameters, chosen: Selection, bits: float) -> 
     each = p.selection_bits / len(chosen.points)
     return (
         f"{quantity(chosen.trainings, 'training')} of folds ({len(chosen.points)} grid points, {chosen.folds} folds) "
-        f"and 1 final training reveal at most {bits:,.0f} bits about labels: the weights of folds stay in shares, and "
-        f"of each grid point a rounded {chosen.by} of {each:.1f} bits is opened to the active party and in the report"
+        f"and 1 final training reveal at most {bits:,.0f} bits about labels. The weights of folds stay in shares. Each "
+        f"grid point opens a rounded {chosen.by} of {each:.1f} bits, to the active party and in the report"
     )
 
 
@@ -225,13 +227,13 @@ def _describe_opening(p: FalconParameters) -> str:
     bits, most = bits_of_opened_weight(p.kept_bits or 0), max(p.columns[1:])
     step = f"1/{1 << (p.kept_bits or 0)}"
     return (
-        f"are opened in steps of {step} from -{WEIGHT_BOUND:g} to {WEIGHT_BOUND:g}, {bits} bits each: {most} weights "
-        f"of a passive party have {most * bits} bits of {p.train_rows:,} labels at most, "
+        f"are opened in steps of {step} from -{WEIGHT_BOUND:g} to {WEIGHT_BOUND:g}, {bits} bits each: the {most} "
+        f"weights of a passive party have at most {most * bits} bits about {p.train_rows:,} labels, "
         f"{weights_bits(p) / p.train_rows:.2f} of each"
     )
 
 
-# --- what it takes -----------------------------------------------------------------------------------------------
+# --- the cost ----------------------------------------------------------------------------------------
 
 
 def _cost(job: Job[FalconJob], parameters: FalconParameters) -> Iterator[Finding]:
@@ -243,16 +245,16 @@ def _cost(job: Job[FalconJob], parameters: FalconParameters) -> Iterator[Finding
     yield Finding(
         "note",
         "time",
-        f"about {cost.train_seconds(speed, here):,.2g} s to train, if all parties are on this machine and nothing "
-        f"else: {before}{quantity(epochs, 'epoch')}{fewer} of {cost.epoch_seconds(speed, here):.2g} s; a small "
-        f"training now took {1e9 * speed.element_s:.0f} ns for each number that is dealt, "
-        f"{1e9 * speed.compared_s:.0f} where it is compared, and a message is taken as "
-        f"{1000 * falcon_cost.MESSAGE_S:g} ms",
+        f"about {cost.train_seconds(speed, here):,.2g} s to train, if all parties share this machine and nothing else "
+        f"runs: {before}{quantity(epochs, 'epoch')}{fewer} of {cost.epoch_seconds(speed, here):.2g} s. The forecast "
+        f"takes {1e9 * speed.element_s:.0f} ns for each number that is dealt, from a small training now, "
+        f"{1e9 * speed.compared_s:.0f} ns for a number that is compared, and {1000 * falcon_cost.MESSAGE_S:g} ms "
+        "for a message",
     )
     yield Finding(
         "note",
         "rounds",
-        f"{each.rounds:,} an epoch, {every.rounds:,} in all: {delay_in_words(latency_s)} from party to party add "
+        f"{each.rounds:,} in an epoch, {every.rounds:,} in all: {delay_in_words(latency_s)} from party to party add "
         f"{duration(latency_s * each.rounds)} to each epoch and {duration(latency_s * every.rounds)} in all",
     )
     dealt, exchanged = cost.dealt_bytes(every), cost.count_exchanged_bytes(every)

@@ -1,4 +1,4 @@
-"""What a report says of a training in shares under differential privacy: the promise, its noise, the budgets."""
+"""The report of a training on secret shares under differential privacy: the promise, its noise, the budgets."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from blindfit.coordinator.vertical.defence import Defence
 from blindfit.parties.falcon.privacy import UNIT
 from blindfit.parties.training.budget import Charged
 
-LARGE_NOISE = 0.5  # in a weight, of columns between -1 and 1: as large as weights often are
+LARGE_NOISE = 0.5  # in a weight, for columns between -1 and 1: as large as a typical weight
 
 
 def first(facts: Figures) -> Charged:
-    """The promise, with the budget of the data party that told first."""
+    """Return the promise, with the budget of the first data party that reported."""
     return next(iter(facts.privacy.values()))
 
 
@@ -41,22 +41,26 @@ def describe_promise(facts: Figures) -> Iterator[Section]:
         "promise",
         "What is promised",
         (
-            f"The protected unit is {privacy.unit}: in all opened weights together. What a party itself put in of a "
-            "row it knows anyway.",
+            f"The protected unit is {privacy.unit}, in all opened weights together. A party already knows its own part "
+            "of a row.",
             label_privacy.ROWS_OF_A_PERSON,
-            f"It holds if every data party shortened its part of each row to {figure(facts.job.falcon.norm_bound)} "
-            "times the root of its number of columns, and gave labels of 0 and 1: no protocol checks that.",
-            "Features, labels, scores, residuals and gradients left no party but as secret shares, or masked, and "
-            f"{facts.roles.key_node}, which deals what the shares need, is trusted to deal rightly, to forget, and to "
-            "collude with nobody.",
+            "The promise holds if every data party shortened its part of each row to "
+            f"{figure(facts.job.falcon.norm_bound)} "
+            "times the root of its number of columns, and gave labels of 0 and 1. No protocol checks this.",
+            "Features, labels, scores, residuals and gradients left a party only as secret shares, or masked. "
+            f"{facts.roles.key_node}, which deals what the shares need, is trusted to deal correctly, to forget, and "
+            "not to collude with anybody.",
         ),
     )
-    neighbours = f"Two sets of rows are neighbours if {WHOLE_ROWS['replace-one']}; so is which rows all parties have."
+    neighbours = (
+        f"Two sets of rows are neighbours if {WHOLE_ROWS['replace-one']}; the set of rows that all parties have is "
+        "public too."
+    )
     yield Section("neighbours", "Neighbouring data", (neighbours,))
     yield label_privacy.epsilon(privacy)
     yield label_privacy.delta(privacy, facts.shared_rows.trained)
     yield _noise(facts)
-    yield Section("composition", "What it was composed with", tuple(_composition(facts)))
+    yield Section("composition", "Composition", tuple(_composition(facts)))
 
 
 def _noise(facts: Figures) -> Section:
@@ -65,14 +69,15 @@ def _noise(facts: Figures) -> Section:
         "noise",
         "Noise",
         (
-            f"Each of {join_names(chain)} put noise of its own into every gradient, in shares, as a discrete "
-            "Gaussian from its system's generator: nobody knows the sum, and what one of them put in is enough by "
-            "itself where all others pool theirs, or put in none.",
-            f"A row is in one batch of each of {quantity(facts.fit.epochs, 'epoch')}, the same in all: so many "
-            "releases compose exactly, and how batches were drawn amplifies nothing.",
-            f"All of it together moves a weight by a standard deviation of {figure(facts.fit.weight_noise_std or 0.0)} "
-            "at most.",
-            "When training ends depends on nothing but the job, and no score was tested for its range.",
+            f"Each of {join_names(chain)} added its own noise to every gradient, in shares: a discrete Gaussian from "
+            "its "
+            "system's generator. Nobody knows the sum. The noise of one party is large enough by itself, even if all "
+            "other parties pool their noise or add none.",
+            f"A row is in one batch of each of {quantity(facts.fit.epochs, 'epoch')}, always the same batch. These "
+            "releases compose exactly, and the draw of the batches does not amplify privacy.",
+            f"All noise together moves a weight by a standard deviation of at most "
+            f"{figure(facts.fit.weight_noise_std or 0.0)}.",
+            "The end of training depends only on the job, and no score was tested for its range.",
         ),
     )
 
@@ -85,8 +90,8 @@ def _composition(facts: Figures) -> Iterator[str]:
             yield f"There, all releases together protect where {own.spent_neighbours}."
     yield label_privacy.COMPOSED
     yield (
-        "Every data party charged it before anything was put in. A charge pays for one opening: the same job on the "
-        "same snapshots has the same answer, and weights that were opened and lost are charged again."
+        "Every data party charged its budget before anything was put in. A charge pays for one opening: the same job "
+        "on the same snapshots has the same answer. Weights that were opened and lost are charged again."
     )
 
 
@@ -95,13 +100,13 @@ def _composition(facts: Figures) -> Iterator[str]:
 
 def defences(facts: Figures) -> Iterator[Defence]:
     privacy, bound = first(facts), figure(facts.job.falcon.norm_bound)
-    text = f"Of each data party, in every gradient, in shares: epsilon {figure(privacy.epsilon)} for whole rows."
+    text = f"Each data party adds noise to every gradient, in shares: epsilon {figure(privacy.epsilon)} for whole rows."
     yield Defence("Noise", True, text)
     yield Defence(
         "Bounded rows",
         True,
-        f"Columns are scaled by public bounds, and each party shortens its part of a row to {bound} times the root of "
-        "its number of columns: no row moves another.",
+        f"Columns are scaled by public bounds. Each party shortens its part of a row to {bound} times the root of its "
+        "number of columns. No row changes another row.",
     )
 
 
@@ -110,7 +115,7 @@ def cards(facts: Figures) -> Iterator[Card]:
 
 
 def lines(facts: Figures) -> Iterator[tuple[str, str]]:
-    """Of the terminal."""
+    """Yield the lines of the terminal."""
     if facts.privacy:
         yield label_privacy.summary(first(facts))
     for name, own in facts.privacy.items():
@@ -125,12 +130,12 @@ def cautions(facts: Figures) -> Iterator[str]:
     std = facts.fit.weight_noise_std
     if std is not None and std > LARGE_NOISE:
         yield (
-            f"Noise moves a weight by up to {figure(std)} (standard deviation), as much as a weight often is: take "
+            f"Noise moves a weight by up to {figure(std)} (standard deviation), as much as a typical weight. Take "
             "more rows, a larger privacy.epsilon, a lower falcon.norm_bound or a lower falcon.learning_rate."
         )
     for name, own in facts.weights.items():
         if any(abs(weight) > LARGEST_WEIGHT for weight in own):
             yield (
                 f"{name} has a weight beyond {LARGEST_WEIGHT:g}: the training has diverged, and numbers may have left "
-                "the field. The promise holds; the model is worth nothing. Lower falcon.learning_rate."
+                "the field. The promise holds, but the model is of no use. Lower falcon.learning_rate."
             )

@@ -1,4 +1,4 @@
-"""The privacy statement of a training in shares: what is promised, what was opened, who learnt what, whom to trust."""
+"""The privacy statement of a training on secret shares: the promise, opened values, who learnt what, whom to trust."""
 
 from __future__ import annotations
 
@@ -17,21 +17,23 @@ from blindfit.coordinator.vertical import selection
 
 SHARED_PREDICTIONS = (
     "Joint predictions: scores are computed in shares, and the active party learns them. Scores of rows are equations "
-    "in the weights: that is a protocol of its own, with quotas of its own."
+    "in the weights. Prediction is a separate protocol with separate quotas."
 )
 ALL_SHARES_HERE = (
-    "In this run, however, all parties ran on this machine: whoever can read its files has all shares, and so has the "
-    "model."
+    "In this run, however, all parties ran on this machine: anyone who can read its files has all shares, and so has "
+    "the model."
 )
 PREDICTIONS = (
     "Joint predictions: each data party's part of a score is computed from its opened weights, and the active party "
-    "learns the scores. That is a protocol of its own, with quotas of its own."
+    "learns the scores. Prediction is a separate protocol with separate quotas."
 )
 
 
 def privacy_statement(report: Mapping[str, Any]) -> list[Section]:
-    """Raises:
-    DataError: a figure is missing, so nothing can be promised.
+    """Return the sections of the statement.
+
+    Raises:
+        DataError: a figure is missing, so nothing can be promised.
     """
     facts = figures_of(report)
     return [
@@ -45,7 +47,7 @@ def privacy_statement(report: Mapping[str, Any]) -> list[Section]:
             on_one_machine=ALL_SHARES_HERE if facts.stays_shared else joint.ON_ONE_MACHINE,
         ),
         Section("collusion", "Who may collude with whom", trust.colluding(facts.roles, facts.job)),
-        Section("out-of-model", "Against whom nothing is promised", trust.out_of_model(facts.roles, facts.job)),
+        Section("out-of-model", "Parties against whom nothing is promised", trust.out_of_model(facts.roles, facts.job)),
         joint.not_covered(SHARED_PREDICTIONS if facts.stays_shared else PREDICTIONS),
     ]
 
@@ -63,29 +65,29 @@ def two_sentences(facts: Figures) -> str:
 
 def _promise(facts: Figures) -> Section:
     against = (
-        "Against data parties that deviate, all but one, MACs make all abort before anything unmasked is opened."
+        "If data parties deviate, up to all but one, MACs make all parties abort before anything unmasked is opened."
         if facts.job.falcon.macs
-        else "Data parties are believed to follow the protocol: nothing was checked."
+        else "Data parties are trusted to follow the protocol: nothing was checked."
     )
     return Section(
         "promise",
         "What is promised",
         (
-            f"No differential privacy: no epsilon bounds what {_what_is_opened(facts)} tell of a row.",
+            f"No differential privacy: no epsilon bounds what {_what_is_opened(facts)} reveal about a row.",
             _how_it_left(facts),
             against,
-            f"All of this holds if {facts.roles.key_node}, which deals what the shares need, deals rightly, forgets, "
-            "and colludes with nobody.",
+            f"All of this holds if {facts.roles.key_node}, which deals what the shares need, deals correctly, forgets, "
+            "and does not collude with anybody.",
         ),
     )
 
 
 def _how_it_left(facts: Figures) -> str:
     if not facts.job.falcon.is_encrypted:
-        return "Features, labels, scores, residuals and gradients left no party but as secret shares, or masked."
+        return "Features, labels, scores, residuals and gradients left a party only as secret shares, or masked."
     return (
-        "Features and gradients left no party in any form; weights and scores but encrypted, under a key that all data "
-        "parties hold together, or masked; labels and residuals but as secret shares, or masked."
+        "Features and gradients left no party in any form. Weights and scores left only masked, or encrypted under a "
+        "key that all data parties hold together. Labels and residuals left only masked, or as secret shares."
     )
 
 
@@ -93,7 +95,7 @@ def _what_is_opened(facts: Figures) -> str:
     return "figures of test rows" if facts.stays_shared else "opened weights and figures"
 
 
-# --- what was opened ---------------------------------------------------------------------------------------------
+# --- opened values ---------------------------------------------------------------------------------------------
 
 
 def _describe_opening(facts: Figures) -> Iterator[str]:
@@ -103,16 +105,17 @@ def _describe_opening(facts: Figures) -> Iterator[str]:
         ", and whether training ended there, by the validation loss" if trust.judges(facts.job) else ""
     )
     if facts.job.privacy is None:
-        yield f"To {who}, after each of {quantity(facts.fit.epochs, 'epoch')}, {bits}: {about}."
+        yield f"After each of {quantity(facts.fit.epochs, 'epoch')}, {who} learnt {bits}: {about}."
     yield from selection.describe_opening(facts.selected, facts.roles.active)
-    how = "as they are" if facts.weight_bits is None else f"{facts.weight_bits} bits each"
+    how = "not rounded" if facts.weight_bits is None else f"{facts.weight_bits} bits each"
     if facts.stays_shared:
-        yield "No weight, to nobody."
+        yield "No weight was opened to anybody."
     else:
-        yield f"To each of them alone, the weights of its own columns, {how}."
+        yield f"Each of them, and nobody else, learnt the weights of its own columns, {how}."
     if facts.shared_rows.test:
-        yield f"To {facts.roles.active} alone, of {quantity(facts.shared_rows.test, 'test row')}: {_figures(facts)}."
-    yield "All else that was opened was masked, each time by a mask that nothing else had."
+        rows = quantity(facts.shared_rows.test, "test row")
+        yield f"Only {facts.roles.active} learnt, for {rows}: {_figures(facts)}."
+    yield "Every other opened value was masked, each time by a fresh mask."
 
 
 def _figures(facts: Figures) -> str:
@@ -122,29 +125,30 @@ def _figures(facts: Figures) -> str:
 
 
 def _about_weights(facts: Figures) -> str:
-    return "Who holds the model" if facts.stays_shared else "What opened weights tell of labels"
+    return "Owners of the model" if facts.stays_shared else "What opened weights reveal about labels"
 
 
 def _who_holds_what(facts: Figures) -> Iterator[str]:
     chain, key_node = join_names(facts.roles.chain), facts.roles.key_node
     macs = ", their MACs, and its share of the MACs' key" if facts.job.falcon.macs else ""
     yield (
-        f"{chain} each keep how their own columns are scaled, and their shares of all weights{macs}: uniform numbers, "
-        "in a file that goes nowhere. All of these files together are the model; short of one, they are nothing of "
-        "it, and no prediction can be made."
+        f"{chain} each keep the scaling of their own columns, and their shares of all weights{macs}. The shares are "
+        "uniform "
+        "numbers, in a file that is sent nowhere. All of these files together are the model. Without one of them, the "
+        "others reveal nothing of the model and make no prediction."
     )
     yield (
-        f"{key_node} keeps nothing: each prediction has seeds and a MAC key of its own. `blindfit purge` at any one "
+        f"{key_node} keeps nothing: each prediction has its own seeds and MAC key. `blindfit purge` at any one "
         "data party ends the model for all."
     )
     yield (
-        f"{facts.roles.active} counts what the end of a training tells of its labels, and nothing else of this "
+        f"{facts.roles.active} counts what the end of a training reveals about its labels, and nothing else of this "
         "training: no weight was opened."
     )
 
 
 def _weights(facts: Figures) -> Iterator[str]:
-    """Each number is a bound, whatever is computed from the weights."""
+    """Yield what opened weights reveal. Each number is a bound for every computation on the weights."""
     if facts.stays_shared:
         yield from _who_holds_what(facts)
         return
@@ -152,8 +156,8 @@ def _weights(facts: Figures) -> Iterator[str]:
     yield f"A passive party's weights are a release: they depend on {active}'s labels."
     if facts.weight_bits is None:
         yield (
-            f"They were opened as they are (falcon.unsafe, weight-bits): {join_names(passives)} may work out labels "
-            "from them, above all after few epochs, when a party's weights are nearly a gradient."
+            f"They were not rounded (falcon.unsafe, weight-bits): {join_names(passives)} may compute labels from them, "
+            "above all after few epochs, when a party's weights are nearly a gradient."
         )
         return
     rows = facts.shared_rows.trained
@@ -162,17 +166,17 @@ def _weights(facts: Figures) -> Iterator[str]:
     if facts.pooled is not None:
         yield f"If {join_names(passives)} pool them: {_describe_leak(facts.pooled)}"
     yield (
-        f"{active} counts the bits of a passive party's weights over all trainings on the same people, whatever "
-        f"snapshot they read, and opens at most {MOST_BITS_PER_ROW:g} bits for each label, if half of them are 1. "
-        "What passive parties pool it does not add. The limit is a total and promises nothing to one person: it is "
-        "as much as all information in the labels of a quarter of the people, and in more people's where labels are "
-        f"rare. In our attack a party that chose its columns read the labels of {max(1, rows // 24):,} of {rows:,} "
-        'people in full. privacy.epsilon bounds it for each person, and falcon.weights = "shared" opens no weight.'
+        f"{active} counts the bits of a passive party's weights over all trainings on the same people, in all "
+        f"snapshots. It opens at most {MOST_BITS_PER_ROW:g} bits for each label, if half of the labels are 1. It does "
+        "not count what passive parties pool. The limit is a total and promises nothing to one person: it equals all "
+        "information in the labels of a quarter of the people, and of more people if labels are rare. In our attack a "
+        f"party that chose its columns read the labels of {max(1, rows // 24):,} of {rows:,} people in full. "
+        'privacy.epsilon bounds it for each person, and falcon.weights = "shared" opens no weight.'
     )
 
 
 def _describe_leak(own: OpenedWeights) -> str:
     return (
-        f"{quantity(own.weights, 'weight')} of {own.bits} bits have {count(own.all_bits)} bits of {count(own.rows)} "
-        f"training labels at most, {figure(own.of_each_label)} of each."
+        f"{quantity(own.weights, 'weight')} of {own.bits} bits have at most {count(own.all_bits)} bits about "
+        f"{count(own.rows)} training labels, {figure(own.of_each_label)} for each."
     )

@@ -1,4 +1,4 @@
-"""A training in shares in the terminal."""
+"""The terminal output of a training on secret shares."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def summary(report: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if facts.most_told is not None:
         yield (
             "weights",
-            f"{facts.weight_bits} bits each: a passive party has {figure(facts.most_told)} of each label at most",
+            f"{facts.weight_bits} bits each: a passive party has at most {figure(facts.most_told)} bits of each label",
         )
     if facts.stays_shared:
         yield "weights", "in shares: nobody has the model; `blindfit predict` scores with it"
@@ -34,9 +34,9 @@ def summary(report: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def why_none(facts: Figures) -> str:
-    """There are no figures of test rows: whether there are none, and who else may have them."""
+    """Explain why there are no figures of test rows, or who has them."""
     if not facts.shared_rows.test:
         return "no test rows"
     if facts.job.falcon.model == "linear":
-        return f"known to {facts.roles.active} alone"
-    return f"known to {facts.roles.active} alone, if its test rows are of both classes"
+        return f"known only to {facts.roles.active}"
+    return f"known only to {facts.roles.active}, if its test rows have both classes"

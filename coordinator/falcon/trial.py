@@ -1,4 +1,4 @@
-"""A trial of a training in shares on the rows that are here: aligned, split and scaled as the parties would."""
+"""A trial of a training on secret shares on the rows of this machine, prepared as the parties would prepare them."""
 
 from __future__ import annotations
 
@@ -25,13 +25,14 @@ def trial_of(
     label_range: tuple[float, float] | None = None,
     drawn: PublicRandomness | None = None,
 ) -> Trial:
-    """
+    """Return the trial.
+
     Args:
-        rows: of every data party, as they are read. records: of their columns.
-        drawn: who is held out, as the parties remember it; None: a trial's draw.
+        rows: rows of every data party, as they are read. records: records of their columns.
+        drawn: randomness of the held-out rows, as the parties remember it; None draws for a trial.
 
     Raises:
-        DataError: too few rows.
+        DataError: there are too few rows.
     """
     positions = joint.positions_to_train_on(rows)
     prepared = joint.prepare_rows(rows, records, positions, roles, job, preparation_of(job), label_range, drawn)

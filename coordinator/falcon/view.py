@@ -1,4 +1,4 @@
-"""How a coordinator shows a falcon job."""
+"""The view of a falcon job."""
 
 from __future__ import annotations
 

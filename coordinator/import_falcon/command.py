@@ -1,6 +1,6 @@
 """`blindfit import-falcon`: a job file of the public Falcon code -> our job file and a file for each party.
 
-What becomes of every field is said: as which option it was carried, or why it was not.
+Every field is listed: as the option that carries it, or with the reason why no option does.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ MADE = "# Made by `blindfit import-falcon`. `blindfit show job.toml` prints ever
 
 @dataclass(frozen=True)
 class Brought:
-    """One party's rows.
+    """The rows of one party.
 
     Attributes:
-        source: of the Falcon code.
-        shape: of what was converted; None: it is not here.
-        why_not: here, in words.
+        source: file of the Falcon code.
+        shape: shape of the converted table; None if the file is not on this machine.
+        why_not: reason why the file is not converted here.
     """
 
     party: Party
@@ -55,7 +55,7 @@ class Brought:
 
 
 def import_falcon(path: Path, out: Path, without: Sequence[str]) -> Found:
-    """Raises ConfigError, DataError: what is wrong with the job or with rows; nothing is left behind."""
+    """Raise ConfigError, DataError: the job or the rows are wrong; no file is left behind."""
     named = Without(without)
     asked, unknown = read_falcon(path, named)
     left = [*leave_out(asked, path, named), *(NotCarried({name: None}, "unknown, left out") for name in unknown)]
@@ -69,7 +69,7 @@ def import_falcon(path: Path, out: Path, without: Sequence[str]) -> Found:
             _write(out / f"{name}.toml", content)
         job = nest({option.option: option.value for option in options}) | _rest_of_job(asked)
         read_job(job, f"{path}, as job.toml")
-        _write(out / "job.toml", job)  # last: a folder with it is whole
+        _write(out / "job.toml", job)  # last: a folder with job.toml is complete
     fields: dict[str, list[Any]] = {
         "carried": [*options, *_parties_carried(asked), *_rows_here(brought)],
         "not carried": [*left, *not_carried(asked), *_rows_not_here(brought)],
@@ -111,7 +111,7 @@ def _party_file(asked: FalconFile, brought: Brought) -> dict[str, Any]:
     if party.is_active and asked.is_linear:
         label |= {"label_kind": "number"}
     made_by = f"blindfit import-falcon JOB.JSON --out DIR, where {brought.source} is"
-    scores = {} if party.is_active else {"models_per_row": 0}  # whether it gives any is its operator's decision
+    scores = {} if party.is_active else {"models_per_row": 0}  # the operator decides whether it gives any
     dataset = {"url": f"csv:{party.name}.csv", "id": ID, **label, "features": "rest", **scores, "made_by": made_by}
     head = {"name": party.name, "role": party.party_type, "listen": party.addr}
     return head | _common(asked, party.name) | {"datasets": {DATASET: dataset}}
@@ -122,8 +122,10 @@ def _dealer_file(asked: FalconFile) -> dict[str, Any]:
 
 
 def _common(asked: FalconFile, name: str) -> dict[str, Any]:
-    """Of the data party `name`, or of the dealer. Where its peers are the job says: an address here would go before
-    those of `blindfit run`. It knows itself too, for its health check.
+    """Return the options that the data party `name` or the dealer has in common with all parties.
+
+    The job names the addresses of peers: an address here would have precedence over those of `blindfit run`. The party
+    lists itself too, for its health check.
     """
     roles = {COORDINATOR: "coordinator", **{p.name: p.party_type for p in asked.party_info}, DEALER: "key-node"}
     return {
@@ -149,16 +151,19 @@ def _bring(party: Party, asked: FalconFile, base_dir: Path, out: Path) -> Brough
 
 
 def _rows_in_common(brought: Sequence[Brought]) -> int | None:
-    """Of the files that are here; None: none is.
+    """Return the number of rows of the files on this machine; None if no file is here.
+
 
     Raises:
-        DataError: they are not of the same rows, which by the Falcon code's rule stand in the same places.
+        DataError: the files have different rows. By the Falcon code's rule, the same place means the same person.
     """
     here = [(b.source, b.shape.rows) for b in brought if b.shape is not None]
     for source, rows in here[1:]:
         if rows != here[0][1]:
             first = f"{here[0][0]} has {here[0][1]:,}"
-            raise DataError(f"{source} has {quantity(rows, 'row')}, but {first}: rows of one place are one person's")
+            raise DataError(
+                f"{source} has {quantity(rows, 'row')}, but {first}: the rows at one place must belong to one person"
+            )
     return here[0][1] if here else None
 
 
@@ -167,14 +172,16 @@ def _rows_in_common(brought: Sequence[Brought]) -> int | None:
 
 @contextlib.contextmanager
 def _new_folder(out: Path) -> Iterator[Path]:
-    """A new folder, or one that is empty; as it was before where something goes wrong.
+    """Yield a new or an empty folder; restore it if an error occurs.
 
     Raises:
-        ConfigError: there is something in it, or it cannot be written.
+        ConfigError: the folder has content, or it cannot be written.
     """
     with _in_a_line(out):
         if out.exists() and (not out.is_dir() or any(out.iterdir())):
-            raise ConfigError(f"--out {out}: something is there, and nothing is overwritten", hint="name a new folder")
+            raise ConfigError(
+                f"--out {out}: the folder is not empty, and nothing is overwritten", hint="name a new folder"
+            )
         missing_folders = [folder for folder in (out, *out.parents) if not folder.exists()]
         try:
             make_private(out)
@@ -193,8 +200,8 @@ def _in_a_line(out: Path) -> Iterator[None]:
 
 
 def _undo(out: Path, made: Sequence[Path]) -> None:
-    """Takes a folder that was empty, and the folders that were not there, the innermost first."""
-    with contextlib.suppress(OSError):  # what went wrong first is what is told
+    """Remove the files of the folder, and the folders that were made, the innermost first."""
+    with contextlib.suppress(OSError):  # the first error is the one to report
         for file in out.iterdir():
             file.unlink()
     for folder in made:
@@ -207,13 +214,13 @@ def _write(path: Path, content: Mapping[str, Any]) -> None:
         file.write((MADE + tomli_w.dumps(content)).encode())
 
 
-# --- in words ----------------------------------------------------------------------------------------
+# --- output ------------------------------------------------------------------------------------------
 
 
 def _parties_carried(asked: FalconFile) -> Iterator[str]:
     for n, party in enumerate(asked.party_info):
         fields = {"id": party.id, "party_type": party.party_type, "addr": party.addr}
-        yield f"party_info.{n}: {format_fields(fields)}: {party.name}.toml, which listens there, and in job.toml"
+        yield f"party_info.{n}: {format_fields(fields)}: {party.name}.toml, which listens at this address, and job.toml"
 
 
 def _rows_here(brought: Sequence[Brought]) -> Iterator[str]:
@@ -227,18 +234,19 @@ def _rows_here(brought: Sequence[Brought]) -> Iterator[str]:
 def _rows_not_here(brought: Sequence[Brought]) -> Iterator[str]:
     for n, b in enumerate(brought):
         if b.shape is None:
-            what = f"import the job where it is: {b.party.name}.csv, which {b.party.name}.toml names, is made there"
+            what = f"import the job on the machine that has the file: the import makes {b.party.name}.csv there"
             yield f"party_info.{n}.path.data_input, data_input.data: {b.source}: {b.why_not}; {what}"
 
 
 def _list_defaults(asked: FalconFile) -> Iterator[str]:
     absent = asked.config.model_dump(exclude_none=True, exclude=asked.config.model_fields_set)
     if absent:
-        yield f"what the file does not say: {format_fields(absent)}"
+        yield f"fields that the file does not have: {format_fields(absent)}"
     yield (
-        f"{DEALER}, a key node: in the Falcon code the active party deals and so knows every key; here it is somebody "
-        f"else. For `blindfit submit` say where: `listen` in {DEALER}.toml, parties.{DEALER}.address in job.toml"
+        f"{DEALER} is a key node. In the Falcon code the active party deals, and so knows every key; here another "
+        f"party deals. For `blindfit submit`, set its address: `listen` in {DEALER}.toml, parties.{DEALER}.address in "
+        "job.toml"
     )
-    yield f"split.test_fraction = {TEST_FRACTION}: as much as the Falcon code tests on"
-    yield "certificates: `blindfit run` makes its own; `blindfit certs` makes those that the files name"
+    yield f"split.test_fraction = {TEST_FRACTION}: the fraction that the Falcon code tests on"
+    yield "certificates: `blindfit run` makes its own; `blindfit certs` makes the certificates that the files name"
     yield "other random batches, and weights that start at 0: the model is not the Falcon code's bit for bit"

@@ -1,4 +1,4 @@
-"""What becomes of each field of a Falcon job: the option that carries it, or why none does."""
+"""The option that carries each field of a Falcon job, or the reason why no option does."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from blindfit.coordinator.import_falcon.file import CONFIG, FalconFile, Without
 from blindfit.coordinator.terminal.wording import quantity
 from blindfit.parties.falcon.settings import FalconSettings
 
-TEST_FRACTION = 0.2  # SPLIT_TRAIN_TEST_RATIO of the Falcon code is .8
-MOST_EPOCHS = 10_000  # of falcon.epochs
-METRICS = {"acc", "auc", "ks"}  # that follow from what the active party's report has
+TEST_FRACTION = 0.2  # SPLIT_TRAIN_TEST_RATIO of the Falcon code is 0.8
+MOST_EPOCHS = 10_000  # largest value of falcon.epochs
+METRICS = {"acc", "auc", "ks"}  # the active party's report has enough for these
 METRICS_OF_NUMBERS = {"mse", "rmse", "r2"}
 
 
@@ -28,8 +28,8 @@ METRICS_OF_NUMBERS = {"mse", "rmse", "r2"}
 class Carried:
     """
     Attributes:
-        asked: fields and their values, as the Falcon code's file says them.
-        option: of our job, with its table.
+        asked: fields and their values, as the Falcon code's file has them.
+        option: option of our job, with its table.
     """
 
     asked: Mapping[str, Any]
@@ -53,7 +53,7 @@ class NotCarried:
 
 
 def format_fields(asked: Mapping[str, Any]) -> str:
-    """Format fields with their values; a field without a value is one whose value nobody knows."""
+    """Return fields with their values; a field without a value is one whose value nobody knows."""
     return ", ".join(
         name if value is None else f"{name} = {cut(json.dumps(value), 200)}" for name, value in asked.items()
     )
@@ -63,8 +63,10 @@ def format_fields(asked: Mapping[str, Any]) -> str:
 
 
 def carry_over(asked: FalconFile, rows: int | None) -> Iterator[Carried]:
-    """Args:
-    rows: that all parties have; None: none of their files is here.
+    """Yield the options that carry fields.
+
+    Args:
+        rows: number of rows that all parties have; None if none of their files is here.
     """
     config = asked.config
     yield Carried({"job_name": asked.job_name}, "name", _job_name(asked.job_name))
@@ -74,7 +76,7 @@ def carry_over(asked: FalconFile, rows: int | None) -> Iterator[Carried]:
     yield Carried({"batch_size": config.batch_size}, "falcon.batch_rows", config.batch_size)
     epochs, why = epochs_of(config.max_iteration, config.batch_size, rows)
     yield Carried({"max_iteration": config.max_iteration}, "falcon.epochs", epochs, why)
-    note = "each iteration draws its batch from all rows; which ones is drawn anew here"
+    note = "each iteration draws its batch from all rows; Blindfit draws other rows"
     yield Carried({"max_iteration": config.max_iteration}, "falcon.sampling", "replacement", note)
     note = "of columns that Blindfit standardises and the Falcon code does not"
     yield Carried({"learning_rate": config.learning_rate}, "falcon.learning_rate", float(config.learning_rate), note)
@@ -86,7 +88,7 @@ def carry_over(asked: FalconFile, rows: int | None) -> Iterator[Carried]:
     yield Carried({"optimizer": config.optimizer}, "falcon.optimiser", config.optimizer)
     yield from _penalty(asked)
     yield _tolerance(asked)
-    note = "no penalty pulls it, where the Falcon code's does" if config.fit_bias else ""
+    note = "no penalty acts on it; in the Falcon code the penalty does" if config.fit_bias else ""
     yield Carried({"fit_bias": config.fit_bias}, "falcon.intercept", config.fit_bias, note)
 
 
@@ -98,7 +100,7 @@ def _penalty(asked: FalconFile) -> Iterator[Carried]:
     fields = {"with_regularization": True, "penalty": config.penalty, "alpha": config.alpha}
     if config.penalty == "l1":
         yield Carried({"with_regularization": True, "penalty": config.penalty}, "falcon.l2", 0.0)
-        note = "a weight that it would draw past 0 becomes 0 here, and changes its sign in the Falcon code"
+        note = "a weight that the penalty would draw past 0 becomes 0 here, and changes its sign in the Falcon code"
         yield Carried(fields, "falcon.l1", float(config.alpha), note)
         return
     yield Carried(fields, "falcon.l2", 2.0 * config.alpha, "its gradient has 2 alpha w where ours has l2 w")
@@ -117,16 +119,16 @@ def _tolerance(asked: FalconFile) -> Carried:
 
 
 def epochs_of(max_iteration: int, batch_rows: int, rows: int | None) -> tuple[int, str]:
-    """As many epochs as have at least these iterations, and why: an iteration there is one random batch, an epoch here
-    all batches.
+    """Return as many epochs as have at least these iterations, and why.
 
-    Without rows each iteration counts as an epoch, which is more than they read and not less.
+    An iteration there is one random batch, an epoch here is all batches. Without rows, each iteration counts as an
+    epoch, which reads at least as many rows.
 
     Raises:
-        DataError: rows are too few for a batch, a validation loss and a test.
+        DataError: there are too few rows for a batch, a validation loss and a test.
     """
     if rows is None:
-        epochs, why = max_iteration, "no party's rows are here, so each iteration, of one batch, became a whole epoch"
+        epochs, why = max_iteration, "no party's rows are here, so each iteration of one batch became a whole epoch"
         why += "; write iterations x batch_size / training rows instead"
     else:
         plan = _plan(rows, batch_rows)
@@ -134,12 +136,12 @@ def epochs_of(max_iteration: int, batch_rows: int, rows: int | None) -> tuple[in
         why = f"an iteration is one random batch, an epoch all {quantity(len(plan.batches), 'batch', 'batches')}"
         why += f" of {len(plan.train):,} training rows"
     if epochs > MOST_EPOCHS:
-        why += f"; {epochs:,} epochs are more than the most, {MOST_EPOCHS:,}"
+        why += f"; {epochs:,} epochs are above the limit of {MOST_EPOCHS:,}"
     return min(epochs, MOST_EPOCHS), why
 
 
 def _plan(rows: int, batch_rows: int) -> RowPlan:
-    """As the parties will make it, if all rows are common."""
+    """Return the plan that the parties will make if all rows are common."""
     validation = FalconSettings().validation_fraction
     try:
         return RowPlan.of(
@@ -160,10 +162,10 @@ def _job_name(name: str) -> str:
 
 @dataclass(frozen=True)
 class Change:
-    """What a job here cannot do as asked.
+    """A setting that a job here cannot have.
 
     Attributes:
-        instead: what becomes of the job without it.
+        instead: description of the job without it.
     """
 
     field: str
@@ -180,17 +182,17 @@ def _changes(asked: FalconFile) -> Iterator[Change]:
     config = asked.config
     if config.multi_class != "ovr":
         reason = "a falcon job has two classes"
-        yield Change(f"{CONFIG}.multi_class", config.multi_class, reason, "one model tells label 1 from label 0")
+        yield Change(f"{CONFIG}.multi_class", config.multi_class, reason, "one model separates label 1 from label 0")
 
 
 def leave_out(asked: FalconFile, source: Path, without: Without) -> Iterator[NotCarried]:
-    """Raises ConfigError: `--without` does not say so."""
+    """Raise ConfigError: `--without` does not name the field."""
     for change in _changes(asked):
         if not without.covers(change.field):
             (name,) = change.asked
             hint = f"to go on without it, add --without {name}: {change.instead}"
             raise ConfigError(f"{source}: {change.field} = {json.dumps(change.value)}: {change.reason}", hint=hint)
-        yield NotCarried(change.asked, f"left out, as --without says: {change.instead}")
+        yield NotCarried(change.asked, f"left out by --without: {change.instead}")
 
 
 def not_carried(asked: FalconFile) -> Iterator[NotCarried]:
@@ -203,14 +205,14 @@ def not_carried(asked: FalconFile) -> Iterator[NotCarried]:
         yield NotCarried({"penalty": config.penalty, "alpha": config.alpha}, why)
     yield NotCarried({"metric": config.metric}, _metric(config.metric, asked.is_linear))
     if config.multi_class == "ovr":
-        why = "numbers have no classes" if asked.is_linear else "labels are 0 and 1, and there is nothing to choose"
+        why = "numbers have no classes" if asked.is_linear else "labels are 0 and 1, so there is nothing to choose"
         yield NotCarried({"multi_class": "ovr"}, why)
     yield NotCarried({"mpc_algorithm_name": training.mpc_algorithm_name}, "there is no program to choose")
     keys = {"existing_key": asked.existing_key, "data_input.key": training.input_configs.data_input.key}
     yield NotCarried(keys, "no key outlives a session; certificates name the parties")
-    why = "each party's [compute] says who does its work"
+    why = "each party's [compute] table names its workers"
     yield NotCarried({"distributed_task": distributed.model_dump()}, why)
-    why = "model.json and report.json are each party's own, in formats of their own"
+    why = "each party writes its own model.json and report.json, in Blindfit's formats"
     yield NotCarried(training.output_configs.model_dump(), why)
     for n, party in enumerate(asked.party_info):
         fields = {"data_output": party.path.data_output, "model_path": party.path.model_path}
@@ -218,13 +220,15 @@ def not_carried(asked: FalconFile) -> Iterator[NotCarried]:
         yield NotCarried(prefixed, f"state/{party.name} (data_dir) has what the party keeps")
     yield NotCarried({"job_info": asked.job_info}, "a job has no description")
     yield NotCarried({"task_num": asked.task_num}, "a job is one training")
-    yield NotCarried({"party_nums": asked.party_nums}, "parties are counted where they are listed")
+    yield NotCarried({"party_nums": asked.party_nums}, "the list of parties gives their number")
 
 
 def _metric(metric: str, is_linear: bool) -> str:
     of_classes, of_numbers = "the confusion matrix, log loss, AUC and KS", "the mean squared error and R squared"
     had = of_numbers if is_linear else of_classes
-    figures = f"the active party's report has {had} of the test rows, whatever it is"
+    figures = f"the active party's report has {had} of the test rows, for every metric"
     return (
-        figures if metric in (METRICS_OF_NUMBERS if is_linear else METRICS) else f"this one is not computed; {figures}"
+        figures
+        if metric in (METRICS_OF_NUMBERS if is_linear else METRICS)
+        else f"this metric is not computed; {figures}"
     )

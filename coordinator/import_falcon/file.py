@@ -1,6 +1,6 @@
-"""The job file of the public Falcon code, as it says it: JSON -> validated tables, with its own defaults.
+"""The job file of the public Falcon code in its own terms: JSON -> validated tables, with its own defaults.
 
-A field that is not in these tables is refused, unless `--without` names it: nothing is passed over in silence.
+A field that is not in these tables is refused, unless `--without` names it. No field is ignored silently.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ CONFIG = "tasks.model_training.input_configs.algorithm_config"
 
 
 class Table(Settings):
-    model_config = ConfigDict(strict=True, allow_inf_nan=False)  # "128" is no number, and JSON's NaN is none either
+    model_config = ConfigDict(strict=True, allow_inf_nan=False)  # "128" is not a number, and neither is JSON's NaN
 
 
 class Paths(Table):
-    data_input: str = Field(min_length=1)  # a folder; the task says which file of it
+    data_input: str = Field(min_length=1)  # a folder; the task names the file in it
     data_output: str = ""
     model_path: str = ""
 
@@ -64,7 +64,7 @@ class Distributed(Table):
 
 
 class AlgorithmConfig(Table):
-    """Bounds are those of the options that these become."""
+    """Settings with the bounds of the options that carry them."""
 
     batch_size: int = Field(128, ge=2, le=2**20)
     max_iteration: int = Field(100, ge=1)
@@ -149,7 +149,7 @@ class FalconFile(Table):
                 raise ValueError(f"party_info.{twice[0]}.{field}: party_info.{first} has the same: give it another")
         active = [n for n, party in enumerate(parties) if party.is_active]
         if not active:
-            raise ValueError('party_info: none has party_type = "active": give it to the party that has the labels')
+            raise ValueError('party_info: no party has party_type = "active": set it for the party that has the labels')
         if len(active) > 1:
             raise ValueError(
                 f'party_info.{active[1]}.party_type: party_info.{active[0]} is "active" too: set one of them to '
@@ -159,7 +159,7 @@ class FalconFile(Table):
 
 
 class Without:
-    """The fields that `--without` names, by their whole path or by its end; each must have been needed."""
+    """The fields that `--without` names, by their whole path or its end; each must be needed."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self._needed = dict.fromkeys(names, False)
@@ -172,11 +172,11 @@ class Without:
     def check_needed(self) -> None:
         for name, needed in self._needed.items():
             if not needed:
-                raise ConfigError(f"--without {name}: this job goes on with all that it says, remove it")
+                raise ConfigError(f"--without {name} does nothing, because the import carries this field: remove it")
 
 
 def read_falcon(path: Path, without: Without) -> tuple[FalconFile, list[str]]:
-    """The file, and the unknown fields that `without` left out of it.
+    """Return the file, and the unknown fields that `without` left out of it.
 
     Raises:
         ConfigError: one line that names the file and each field that is wrong.
@@ -186,7 +186,7 @@ def read_falcon(path: Path, without: Without) -> tuple[FalconFile, list[str]]:
         unknown = _drop_unknown(values, without)
         wrong = mistakes(values, FalconFile)
     except RecursionError:
-        raise ConfigError(f"{path} is no Falcon job: its tables are nested too deep") from None
+        raise ConfigError(f"{path} is not a Falcon job: its tables are nested too deeply") from None
     if wrong:
         raise ConfigError(
             f"{path}: {'; '.join(wrong)}", hint="to go on without a field that is unknown, add --without FIELD"
@@ -198,7 +198,7 @@ def _read_object(path: Path) -> dict[str, Any]:
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         names = [name for name, _ in pairs]
         if twice := [name for n, name in enumerate(names) if name in names[:n]]:
-            raise ConfigError(f"{path}: {twice[0][:64]} stands there twice")
+            raise ConfigError(f"{path}: {twice[0][:64]} occurs twice")
         return dict(pairs)
 
     try:
@@ -206,7 +206,7 @@ def _read_object(path: Path) -> dict[str, Any]:
     except ValueError:
         raise ConfigError(f"{path} is not JSON") from None
     if not isinstance(values, dict):
-        raise ConfigError(f"{path} is no Falcon job: it is not an object of JSON")
+        raise ConfigError(f"{path} is not a Falcon job: it is not a JSON object")
     return values
 
 

@@ -1,6 +1,6 @@
-"""A party's rows, from the Falcon code's file to one that a dataset reads.
+"""A party's rows, converted from the Falcon code's file to a file that a dataset reads.
 
-theirs  numbers without a header; a row is the same person's in every party's file by its place; the label last
+theirs  numbers without a header; the label last; rows at the same place in all files belong to the same person
 ours    id,x1,x2,...,y   with r1, r2, ... as ids
 """
 
@@ -29,7 +29,7 @@ class Shape:
 
 
 def missing(source: Path) -> str:
-    """Why a file cannot be read here; empty where it can."""
+    """Return the reason why a file cannot be read here; an empty text if it can."""
     try:
         other = other_kind(source)
     except OSError as error:
@@ -38,13 +38,13 @@ def missing(source: Path) -> str:
 
 
 def convert(source: Path, target: Path, *, has_label: bool, has_classes: bool) -> Shape:
-    """Writes a new file.
+    """Write a new file.
 
     Args:
-        has_classes: labels are 0 and 1, and not any numbers.
+        has_classes: True if labels are 0 and 1; False if they are any numbers.
 
     Raises:
-        DataError: names the file, the row and the column, and never the value.
+        DataError: a value is wrong; names the file, the row and the column, and never the value.
     """
     with source.open(encoding="utf-8-sig", newline="") as read, open_private(target, "xb") as raw:
         written = io.TextIOWrapper(raw, "utf-8", newline="")
@@ -66,11 +66,11 @@ def convert(source: Path, target: Path, *, has_label: bool, has_classes: bool) -
 
 def _check_width(source: Path, shape: Shape) -> None:
     if shape.features < 1:
-        raise DataError(f"{source}: row 1 has a label and no feature, and a party brings at least one")
+        raise DataError(f"{source}: row 1 has a label and no feature; a party needs at least one feature")
 
 
 def _rows(source: Path, read: io.TextIOWrapper) -> Iterator[tuple[int, list[float]]]:
-    """Each row with its number, from 1; as long as the first one."""
+    """Yield each row with its number, from 1. All rows have the length of the first row."""
     row = width = 0
     try:
         for fields in filter(None, csv.reader(read)):

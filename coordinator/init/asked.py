@@ -1,4 +1,4 @@
-"""What a person asks of `blindfit init`, and what only a person can answer."""
+"""The request of a person to `blindfit init`, with questions that only a person can answer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SYSTEMS: tuple[System, ...] = get_args(System)
 
 
 class Unclear(ConfigError):
-    """A question that the tables do not answer: a terminal asks it, and elsewhere it is an error."""
+    """A question that the tables do not answer: a terminal asks it, and without a terminal it is an error."""
 
     def __init__(self, option: Option, message: str, *, hint: str) -> None:
         super().__init__(message, hint=hint)
@@ -25,16 +25,17 @@ class Unclear(ConfigError):
 
 @dataclass(frozen=True)
 class Asked:
-    """
+    """Options of `blindfit init`.
+
     Attributes:
-        tables: a file or a database's table of each organisation.
-        label: the column to learn.
-        row_id: the column that names a row; None: guessed.
-        positive: the text of label 1; None: guessed.
-        label_range: the public range of a label that is a number, "LOW:HIGH".
-        bounds: public bounds of features, "NAME:LOW:HIGH" each.
-        public: a table of rows that anyone may have.
-        hosts: where parties are up, "NAME=HOST[:PORT]" each.
+        tables: file or database table of each organisation.
+        label: column to learn.
+        row_id: column that names a row; None to guess it.
+        positive: text of label 1; None to guess it.
+        label_range: public range of a label that is a number, "LOW:HIGH".
+        bounds: public bounds of features, each as "NAME:LOW:HIGH".
+        public: table of rows that anyone may have.
+        hosts: addresses of parties, each as "NAME=HOST[:PORT]".
     """
 
     system: str = ""
@@ -48,14 +49,16 @@ class Asked:
     hosts: tuple[str, ...] = ()
 
     def with_answer(self, option: Option, text: str) -> Asked:
-        """Return the same with what a person has answered to a question."""
+        """Return a copy with a person's answer to a question."""
         answer: Any = _words(text) if option in ("tables", "bounds") else text
         return replace(self, **{option: answer})
 
     def check(self) -> None:
-        """Raises:
-        Unclear: the system, the tables or the label are not named.
-        ConfigError: an option does nothing in this system.
+        """Check the options.
+
+        Raises:
+            Unclear: the system, the tables or the label are missing.
+            ConfigError: an option does nothing in this system.
         """
         example = "such as: blindfit init --system taylor hospital.csv laboratory.csv --label malignant"
         if self.system not in SYSTEMS:
@@ -85,8 +88,8 @@ class Asked:
         """Return the public range of the labels.
 
         Raises:
-            Unclear: it is not given.
-            ConfigError: it is not a range.
+            Unclear: the range is missing.
+            ConfigError: the text is not a range.
         """
         if not self.label_range:
             raise Unclear(
@@ -94,7 +97,7 @@ class Asked:
                 f"which range do all values of {self.label} lie in, LOW:HIGH, as far as the public knows? The noise "
                 "is as wide as the range, and labels outside are clipped; `blindfit init` never takes the range from "
                 "rows, because everybody learns it",
-                hint="say it: --label-range LOW:HIGH",
+                hint="give it: --label-range LOW:HIGH",
             )
         low, colon, high = self.label_range.partition(":")
         try:
@@ -103,8 +106,8 @@ class Asked:
             colon = ""
         if not colon or not -math.inf < found[0] < found[1] < math.inf:
             raise ConfigError(
-                f"--label-range {self.label_range}: it is not LOW:HIGH, two numbers of which the first is smaller",
-                hint="such as --label-range 0:8",
+                f"--label-range {self.label_range}: this is not LOW:HIGH, two numbers with the smaller one first",
+                hint="write it as in --label-range 0:8",
             )
         return found
 
@@ -117,5 +120,5 @@ def _refuse_unused(system: str, given: dict[str, object]) -> None:
 def _words(text: str) -> Sequence[str]:
     try:
         return tuple(shlex.split(text))
-    except ValueError:  # its text is not shown: a table's URL may hold a password
+    except ValueError:  # does not show the text: a table's URL may hold a password
         raise ConfigError("the answer has a quote that is not closed", hint="close the quote") from None

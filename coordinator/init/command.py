@@ -1,4 +1,4 @@
-"""`blindfit init`: party files and a job for tables that are at hand, ready to be checked and run."""
+"""`blindfit init`: write party files and a job for tables on this machine, ready to check and run."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ def init(asked: Asked, out: Path, ask: Ask | None = None) -> Found:
     """Write the files of a job into a new folder, or nothing.
 
     Args:
-        ask: puts a question to the person at the terminal; None: nobody is there.
+        ask: function that asks the person at the terminal; None without a terminal.
 
     Raises:
-        ConfigError, DataError: which file or column, and what to say.
+        ConfigError, DataError: a table or an option is wrong; names the file or column, and what to do.
     """
     refuse_existing(out)
     while True:
@@ -59,15 +59,16 @@ def _init(asked: Asked, out: Path) -> Found:
     return Found(document, tuple(line for part in said for line in part))
 
 
-# --- who takes part -------------------------------------------------------------------------------------
+# --- the parties -- -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Draft:
-    """
+    """Content of the files to write.
+
     Attributes:
-        row_id: the column that names a row.
-        seats: the parties, the active one first.
+        row_id: column that names a row.
+        seats: parties, the active party first.
         more: tables of the job that follow from the tables of rows.
     """
 
@@ -77,13 +78,13 @@ class Draft:
 
 
 def draft(asked: Asked, plan: Plan, known_levels: Levels | None = None) -> Draft:
-    """Decide who takes part, and what each table holds.
+    """Choose the parties, and find what each table holds.
 
     Args:
-        known_levels: the levels of dp-lr's categories that are known without the rows, besides those of public rows.
+        known_levels: levels of dp-lr's categories that are known without the private and public rows.
 
     Raises:
-        ConfigError, DataError: which file or column, and what to say.
+        ConfigError, DataError: a table or an option is wrong; names the file or column, and what to do.
     """
     places = _places(asked, plan)
     tables = {place: guess.open_table(place) for place in places}
@@ -124,12 +125,12 @@ def _places(asked: Asked, plan: Plan) -> list[Place]:
             hint=f"name {takes}, one of each organisation",
         )
     if len({place.url_from(Path()) for place in places}) < len(places):
-        raise ConfigError("a table is named twice", hint="each organisation has a table of its own")
+        raise ConfigError("a table is named twice", hint="name a different table for each organisation")
     return places
 
 
 def _read(asked: Asked, plan: Plan, place: Place, table: Reader, row_id: str, *, has_label: bool = True) -> Guessed:
-    """Guess what a table holds."""
+    """Return a guess of what a table holds."""
     label, positive = (asked.label, asked.positive) if has_label else ("", None)
     texts = [row_id, *([label] if positive is not None else [])]
     declared = place.as_declared(table, texts)
@@ -148,7 +149,7 @@ def _read(asked: Asked, plan: Plan, place: Place, table: Reader, row_id: str, *,
 def _with_public_facts(
     asked: Asked, plan: Plan, seat: Seat, table: Reader, row_id: str, known_levels: Levels
 ) -> tuple[Seat, Mapping[str, Sequence[str]]]:
-    """Return the party of a dp-lr job with what is public of its columns, and the job's table of it."""
+    """Return the party of a dp-lr job with the public facts about its columns, and the job's table of them."""
     private, public = seat.table, None
     if private is None:
         return seat, {}
@@ -189,19 +190,19 @@ def _check_rows(seats: Sequence[Seat]) -> None:
         )
     raise ConfigError(
         f"the tables have {quantity(len(common), 'row')} in common: fewer than {LEAST_COMMON} are too few",
-        hint="do they name rows alike? --id COLUMN names the column of the ids",
+        hint="check that they name rows in the same way; --id COLUMN names the column of the ids",
     )
 
 
-# --- what is written ------------------------------------------------------------------------------------
+# --- the files ---- ------------------------------------------------------------------------------------
 
 
 def texts_of(system: str, plan: Plan, drafted: Draft, out: Path, shown: Path | None = None) -> dict[str, str]:
     """Return the text of each file, by name.
 
     Args:
-        out: the folder that the files are written for.
-        shown: the folder that commands in comments name, where it is another one.
+        out: folder for which the files are written.
+        shown: folder that commands in comments name, if it is another folder.
     """
     seats, systems = drafted.seats, [system, *([plan.also] if plan.also else [])]
     texts = {f"{seat.name}.toml": files.party_text(seat, seats, drafted.row_id, out, systems) for seat in seats}
@@ -227,7 +228,7 @@ ABOUT = {
 
 
 def write_folder(texts: Mapping[str, str], out: Path) -> None:
-    """Write all of it, or nothing: what is written is read back as `run` would."""
+    """Write all files or no file. Each file is read back as `run` would read it."""
     with build_folder(out) as building:
         write_files(texts, building)
 
@@ -242,10 +243,10 @@ def write_files(texts: Mapping[str, str], folder: Path) -> None:
 
 @contextmanager
 def build_folder(out: Path) -> Iterator[Path]:
-    """Yield an empty folder that becomes `out` if all goes well; after an error nothing of it is left.
+    """Yield an empty folder that becomes `out` on success; after an error no part of it is left.
 
     Raises:
-        ConfigError: it cannot be made or written.
+        ConfigError: the folder cannot be made or written.
     """
     absent = [folder for folder in out.parents if not folder.exists()]  # the nearest first
     try:
@@ -271,9 +272,9 @@ def build_folder(out: Path) -> Iterator[Path]:
 
 
 def refuse_existing(out: Path) -> None:
-    """Raises ConfigError: there is a file of this name, or a folder that is not empty."""
+    """Raise ConfigError: a file has this name, or a folder that is not empty."""
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise ConfigError(f"{out} is there already", hint="name another folder: --out DIR")
+        raise ConfigError(f"{out} already exists", hint="name another folder: --out DIR")
 
 
 def _remove(folders: Sequence[Path]) -> None:

@@ -17,22 +17,22 @@ from blindfit.coordinator.init.systems import DELTA
 from blindfit.parties.settings import PARTY_NAME
 from blindfit.parties.tables import toml_of
 
-OTHER_FILES = ("job", "predict", "evaluate")  # what `init` writes next to the parties' files
+OTHER_FILES = ("job", "predict", "evaluate")  # files that `init` writes in addition to the party files
 DATASET, PUBLIC, KEY_NODE, POPULATION, COORDINATOR = "rows", "public", "notary", "people", "coordinator"
 
 
 @dataclass(frozen=True)
 class Seat:
-    """A party as it is written.
+    """A party, as its file describes it.
 
     Attributes:
-        table: None at a key node.
-        levels: texts of categories that are known without the rows; empty: those of the rows.
-        label_range: public, of a label that is a number and is released with noise.
-        public: a table of rows that anyone may have, and with the same columns.
-        budget: epsilon that pays for what is released of the table; None: nothing is released.
-        max_epsilon: largest epsilon that its policy allows a job; None: the default.
-        models_per_row: how many models may reveal something of a row; None: the party's default.
+        table: guess of its table; None for a key node.
+        levels: texts of categories that are known without the rows; empty for those of the rows.
+        label_range: public range of a label that is a number and is released with noise.
+        public: table of rows that anyone may have, with the same columns.
+        budget: epsilon that pays for releases of the table; None if nothing is released.
+        max_epsilon: largest epsilon that its policy allows a job; None for the default.
+        models_per_row: number of models that may reveal something of a row; None for the party's default.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Seat:
 
 
 def party_name(place: Place, taken: Sequence[str]) -> str:
-    """Of a table's file: hospital.csv is the hospital's."""
+    """Return the name of a party, from the file of its table: hospital.csv gives hospital."""
     base = re.sub(r"[^a-z0-9]+", "-", place.stem.lower()).strip("-")[:40].rstrip("-")
     name = base if re.fullmatch(PARTY_NAME, base) else f"party-{base}".rstrip("-")
     if name in (*OTHER_FILES, KEY_NODE, COORDINATOR, *taken):
@@ -67,11 +67,11 @@ def party_name(place: Place, taken: Sequence[str]) -> str:
 
 def party_text(seat: Seat, seats: Sequence[Seat], row_id: str, out: Path, systems: Sequence[str]) -> str:
     lines = [f'name = "{seat.name}"', f'role = "{seat.role}"']
-    lines += [f'listen = "{seat.host.listen}"  # where it is up, unless `blindfit run` starts it'] if seat.host else []
+    lines += [f'listen = "{seat.host.listen}"  # its address, unless `blindfit run` starts it'] if seat.host else []
     lines += [
         f'data_dir = "state/{seat.name}"  # its database, keys and models',
         "",
-        "[identity]  # of `blindfit certs issue`; `blindfit run` makes certificates of its own",
+        "[identity]  # from `blindfit certs issue`; `blindfit run` makes its own certificates",
         *_identity(seat.name),
         "",
         "[peers.coordinator]",
@@ -90,7 +90,7 @@ def party_text(seat: Seat, seats: Sequence[Seat], row_id: str, out: Path, system
 
 
 def _identity(name: str) -> list[str]:
-    """Return where `blindfit certs` puts the files."""
+    """Return the places in which `blindfit certs` puts the files."""
     files = {"certificate": "certificate", "key": "key", "authority": "authority", "revoked": "crl"}
     return [f'{option} = "certificates/{name}/{file}.pem"' for option, file in files.items()]
 
@@ -102,7 +102,7 @@ def _dataset(seat: Seat, seats: Sequence[Seat], table: Guessed, row_id: str, out
     yield from ("", f"[datasets.{DATASET}]", *_source(table, row_id, out))
     yield from [f'population = "{POPULATION}"'] if seat.budget is not None else []
     if seat.label_range is not None:
-        yield f"label_range = {list(seat.label_range)}  # public; a label outside counts as the nearest in it"
+        yield f"label_range = {list(seat.label_range)}  # public; a label outside counts as the nearest end"
     if seat.role == "measurement":
         consumer = next(other.name for other in seats if other.role == "active")
         yield f'active_parties = ["{consumer}"]'
@@ -113,7 +113,7 @@ def _dataset(seat: Seat, seats: Sequence[Seat], table: Guessed, row_id: str, out
         return
     yield from _features(table, seat.levels)
     if table.lacks_values:
-        yield 'missing = "indicator"  # the mean, and a column that says where it was put'
+        yield 'missing = "indicator"  # use the mean, and add a column that marks these rows'
     if seat.models_per_row is not None:
         yield f"models_per_row = {seat.models_per_row}"
     elif seat.role == "passive" and few_columns(table):
@@ -131,7 +131,7 @@ def _source(table: Guessed, row_id: str, out: Path) -> Iterator[str]:
     if table.label:
         yield f"label = {toml_of(table.label)}"
         if table.positive:
-            yield f"positive = {toml_of(table.positive)}  # label 1; every other one is 0"
+            yield f"positive = {toml_of(table.positive)}  # label 1; every other text is 0"
         if table.label_is_number:
             yield 'label_kind = "number"'
 
@@ -157,7 +157,7 @@ def _comment(text: str) -> str:
 
 
 def count_unknown_ids(seats: Sequence[Seat]) -> int:
-    """Return how many ids of the active party the measurement server's table does not have."""
+    """Return the number of the active party's ids that the measurement server's table does not have."""
     ids = {seat.role: seat.table.ids for seat in seats if seat.table is not None}
     return len(ids["active"] - ids["measurement"]) if "measurement" in ids else 0
 
@@ -170,16 +170,18 @@ def few_columns(table: Guessed) -> bool:
 
 
 def job_text(name: str, protocol: str, seats: Sequence[Seat], tables: Mapping[str, Sequence[str]], head: str) -> str:
-    """Args:
-    tables: of the job, each with its lines.
-    head: what it is, as a comment.
+    """Return the text of a job file.
+
+    Args:
+        tables: additional tables of the job, each with its lines.
+        head: description of the job, as a comment.
     """
     lines = [*(f"# {printable(line)}" for line in head.splitlines()), f'name = "{name}"', f'protocol = "{protocol}"']
     for seat in seats:
         lines += ["", f"[parties.{seat.name}]", f'role = "{seat.role}"', f'config = "{seat.name}.toml"']
         lines += [f'address = "{seat.host.address}"  # for `blindfit submit`'] if seat.host else []
         lines += [f'dataset = "{DATASET}"'] if seat.table is not None else []
-    lines += ["", f"[{COORDINATOR}]  # who submits the job; `blindfit run` makes a certificate of its own"]
+    lines += ["", f"[{COORDINATOR}]  # submits the job; `blindfit run` makes its own certificate"]
     lines += _identity(COORDINATOR)
     for table, options in tables.items():
         lines += ["", f"[{table}]", *options]

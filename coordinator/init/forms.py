@@ -23,7 +23,7 @@ from blindfit.parties.data.written_values import read_dates
 
 SEPARATORS = (",", ";", "\t", "|")
 SNIFFED_ROWS = 50
-SAMPLE = 1000  # texts of a column that are plain numbers: enough to notice that another form does not fit them
+SAMPLE = 1000  # plain numbers of a column: enough to see that another form does not fit them
 NUMBERS = tuple(
     CsvDialect(decimal=decimal, thousands=thousands)
     for thousands, decimal in itertools.product(get_args(Thousands), get_args(Decimal))
@@ -43,12 +43,12 @@ DATES = (*YEARS_FIRST, *NAMED, *DAYS_FIRST, *MONTHS_FIRST)
 
 
 def guess_file(path: Path) -> CsvDialect:
-    """Return the separator and the encoding of a csv file; those of a plain file where nothing else fits better."""
+    """Return the separator and the encoding of a csv file; those of a plain file if no others fit better."""
     try:
         encoding = _guess_encoding(path)
         with path.open(encoding=encoding, errors="replace", newline="") as file:
             head = file.read(SNIFFED_BYTES)
-    except OSError:  # the reader says what it is
+    except OSError:  # the reader reports the error
         return PLAIN
     return replace(PLAIN, encoding=encoding, separator=_guess_separator(head.lstrip("\ufeff")))
 
@@ -73,14 +73,14 @@ def _guess_encoding(path: Path) -> Encoding:
 
 
 def _guess_separator(head: str) -> str:
-    """Return the character that splits most rows into as many fields as the header."""
+    """Return the character that splits most rows into the number of fields of the header."""
 
     def quality(mark: str) -> tuple[float, int]:
         try:
             rows = list(itertools.islice(filter(None, csv.reader(io.StringIO(head), delimiter=mark)), SNIFFED_ROWS))
         except csv.Error:
             return 0.0, 0
-        widths = Counter(len(row) for row in rows[1:-1] or rows[1:])  # the last one may be cut off
+        widths = Counter(len(row) for row in rows[1:-1] or rows[1:])  # the last row may be cut off
         fields = len(rows[0]) if rows else 0
         return (widths[fields] / max(1, widths.total()), fields) if fields > 1 else (0.0, 0)
 
@@ -95,10 +95,10 @@ class Forms:
     """The forms of a table's numbers and dates.
 
     Attributes:
-        dialect: how a csv file is written.
-        numbers: by column of texts, the forms in which all texts with a digit are numbers.
-        dates: by column of texts, the forms in which all texts with a digit are dates; ISO 8601 is None.
-        unclear: the forms of numbers between which nothing decides; empty: the dialect's is clear.
+        dialect: dialect of the csv file.
+        numbers: forms in which all texts with a digit are numbers, by column of texts.
+        dates: forms in which all texts with a digit are dates, by column of texts; ISO 8601 is None.
+        unclear: forms of numbers that fit equally well; empty if the dialect's form is clear.
     """
 
     dialect: CsvDialect = PLAIN
@@ -108,20 +108,20 @@ class Forms:
 
     @property
     def numbers_form(self) -> CsvDialect:
-        """The form of numbers, without anything else."""
+        """Form of numbers, without any other part."""
         return CsvDialect(decimal=self.dialect.decimal, thousands=self.dialect.thousands)
 
 
 def guess_forms(texts: Mapping[str, Any], dialect: CsvDialect) -> Forms:
-    """Return in which form a csv file has its numbers and dates.
+    """Return the forms in which a csv file has its numbers and dates.
 
     Args:
-        texts: by column, its values as texts.
-        dialect: its separator and encoding.
+        texts: values of each column, as texts.
+        dialect: separator and encoding.
     """
     numbers = {name: found for name, column in texts.items() if (found := forms_of_numbers(column))}
     scores = Counter(form for found in numbers.values() for form in found)
-    best = max(NUMBERS, key=lambda form: scores[form])  # the first of equals
+    best = max(NUMBERS, key=lambda form: scores[form])  # the first of equally good ones
     rivals = [form for form in NUMBERS if scores[form] == scores[best] > 0 and _differs(form, best)]
     if best.converts_numbers and rivals:
         unclear: Sequence[CsvDialect] = (best, *rivals)
@@ -133,20 +133,20 @@ def guess_forms(texts: Mapping[str, Any], dialect: CsvDialect) -> Forms:
     days = Counter(form for found in dates.values() for form in found)
     form = max((None, *DATES), key=lambda one: days[one])
     if form is not None and any(_disagree(texts, dates, form, one) for one in days if days[one] == days[form]):
-        form = None  # nothing tells the day from the month
+        form = None  # nothing distinguishes the day from the month
     made = replace(dialect, decimal=best.decimal, thousands=best.thousands, date_format=form)
     return Forms(made, numbers, dates, unclear)
 
 
 def _differs(form: CsvDialect, other: CsvDialect) -> bool:
-    """Return whether one of the two takes for thousands what the other takes for a fraction."""
+    """Return True if one form reads as thousands what the other reads as a fraction."""
     return form.thousands == other.decimal or other.thousands == form.decimal
 
 
 def _disagree(
     texts: Mapping[str, Any], dates: Mapping[str, Sequence[str | None]], form: str, other: str | None
 ) -> bool:
-    """Return whether two forms make different dates of a column."""
+    """Return True if two forms read a column as different dates."""
     both = [_with_digits(texts[name]) for name, found in dates.items() if form in found and other in found]
     return other is not None and any(
         not read_dates(column, _of(form)).equals(read_dates(column, _of(other))) for column in both
@@ -154,7 +154,7 @@ def _disagree(
 
 
 def forms_of_numbers(column: Any) -> list[CsvDialect]:
-    """Return the forms in which all texts with a digit are numbers; none where no text has a digit."""
+    """Return the forms in which all texts with a digit are numbers; an empty list if no text has a digit."""
     texts = _with_digits(column)
     if not len(texts):
         return []
@@ -164,7 +164,7 @@ def forms_of_numbers(column: Any) -> list[CsvDialect]:
 
 
 def forms_of_dates(column: Any) -> list[str | None]:
-    """Return the forms in which all texts with a digit are dates; ISO 8601 is None, and the only one where it fits."""
+    """Return the forms in which all texts with a digit are dates. ISO 8601 is None, and the only form where it fits."""
     texts = _with_digits(column)
     if not len(texts):
         return []
@@ -176,7 +176,7 @@ def forms_of_dates(column: Any) -> list[str | None]:
 
 
 def find_two_forms(column: Any) -> tuple[int, int] | None:
-    """Return two rows with dates of which no form fits both; None where the texts before the second are no dates."""
+    """Return two rows with dates that no common form fits; None if the texts before the second are not dates."""
     texts = _with_digits(column).slice(0, SAMPLE)
     common = _forms_of_one(texts.slice(0, 1)) if len(texts) else []
     for place in range(1, len(texts)):
@@ -201,7 +201,7 @@ def _reads(form: str | None, texts: Any) -> bool:
 
 
 def _with_digits(column: Any) -> Any:
-    """Return the texts of a column that have a digit, each once."""
+    """Return the texts of a column that have a digit, without repeats."""
     texts = pc.unique(pc.utf8_trim_whitespace(column.drop_null()))
     return texts.filter(pc.match_substring_regex(texts, "[0-9]"))
 

@@ -1,4 +1,4 @@
-"""What a table seems to hold: which columns are texts, are dates or lack values, and what its labels are."""
+"""A guess of what a table holds: columns of texts, dates and missing values, and the kind of its labels."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ class Guessed:
     """A table as a party file describes it.
 
     Attributes:
-        n_features: columns of the table that are learnt from.
-        left_out: by each column that is not learnt from, why, and what to do to keep it.
-        remarks: sentences about columns that may hold something else than it seems.
-        dialect: how a csv file is written.
+        n_features: number of columns that the job learns from.
+        left_out: columns that the job does not learn from, each with the reason, and what to do to keep it.
+        remarks: sentences about columns that may hold something else.
+        dialect: dialect of the csv file.
         gaps: columns that lack a value in some row.
-        features: the columns that are learnt from, where "rest" without `left_out` cannot name them; else empty.
+        features: columns that the job learns from, if "rest" without `left_out` cannot name them; else empty.
     """
 
     place: Place
@@ -71,7 +71,7 @@ class Guessed:
 
 
 def open_table(place: Place) -> Reader:
-    """Open a table; raise DataError or ConfigError if there is no such table, or if it cannot be read."""
+    """Return a table; raise DataError or ConfigError if the table does not exist or cannot be read."""
     origin = Origin(re.sub(r"\W+", "-", place.stem) or "table", str(place), option=str(place))
     found, table = file_of(place.word), place.open_database(origin)
     if table is None and found is not None:
@@ -85,7 +85,7 @@ def open_table(place: Place) -> Reader:
 
 
 def read_all(table: Reader, names: Sequence[str]) -> Any:
-    """Return all rows of these columns as a `pyarrow.Table`; raise DataError if there are none."""
+    """Return all rows of these columns as a `pyarrow.Table`; raise DataError if the table has no rows."""
     batches = list(table.arrow_batches(names, 1 << 16))
     if not sum(batch.num_rows for batch in batches):
         raise no_rows(table.origin)
@@ -93,10 +93,10 @@ def read_all(table: Reader, names: Sequence[str]) -> Any:
 
 
 def id_column(tables: Mapping[Place, Reader], given: str | None, label: str) -> str:
-    """The column that names a row, by which the tables are joined.
+    """Return the column that names a row, by which the tables are joined.
 
     Raises:
-        ConfigError: it cannot be told.
+        ConfigError: the tables do not show which column it is.
     """
     if given is not None:
         for table in tables.values():
@@ -114,7 +114,7 @@ def id_column(tables: Mapping[Place, Reader], given: str | None, label: str) -> 
 
 
 def owner_of(label: str, tables: Mapping[Place, Reader]) -> Place:
-    """Raises ConfigError: no table has the label, or several do."""
+    """Return the table with the label; raise ConfigError if no table has it, or several do."""
     owners = [path for path, table in tables.items() if label in table.names]
     if len(owners) == 1:
         return owners[0]
@@ -135,18 +135,18 @@ def owner_of(label: str, tables: Mapping[Place, Reader]) -> Place:
 def guess_table(
     place: Place, table: Reader, row_id: str, *, label: str = "", positive: str | None = None, as_number: bool = False
 ) -> Guessed:
-    """Guess what a table holds; the whole table is read.
+    """Return a guess of what a table holds; the whole table is read.
 
     Args:
-        as_number: the label is a number, also if it is 0 or 1 in every row.
+        as_number: True if the label is a number, even if it is 0 or 1 in every row.
 
     Raises:
-        DataError, ConfigError: a column is nothing that can be learnt from, or the label is unclear.
+        DataError, ConfigError: a column cannot be learnt from, or the label is unclear.
     """
     names = [name for name in table.names if name != row_id]
-    columns = [name for name in names if not label or name != label]  # a column without a name is no label
+    columns = [name for name in names if not label or name != label]  # a column without a name is not a label
     forms, origin, is_csv = Forms(), table.origin, isinstance(table, CsvFile)
-    if isinstance(table, CsvFile):  # as it is written
+    if isinstance(table, CsvFile):  # texts as the file has them
         table = replace(table, kinds=ColumnKinds(frozenset(table.names)))
     rows = read_all(table, [row_id, *names])
     if isinstance(table, CsvFile):
@@ -191,7 +191,7 @@ def _column(rows: Any, name: str) -> Any:
 
 
 def _find_repeats(ids: Any, name: str, origin: Origin) -> Iterator[str]:
-    """Say that an id stands in several rows, which every job refuses."""
+    """Yield a sentence about ids in several rows, which every job refuses."""
     counts = pc.value_counts(ids)
     often = counts.filter(pc.greater(counts.field("counts"), 1))
     if len(often):
@@ -205,7 +205,7 @@ def _find_repeats(ids: Any, name: str, origin: Origin) -> Iterator[str]:
 
 
 def _words(table: Reader, rows: Any, names: Sequence[str]) -> Iterator[str]:
-    """Say which words of a csv file are taken for missing values in columns of texts."""
+    """Yield sentences about words of a csv file that count as missing values in columns of texts."""
     if not isinstance(table, CsvFile) or not names:
         return
     as_written = replace(table, words=MissingWords(frozenset()))
@@ -223,7 +223,7 @@ def _label(column: Any, name: str, origin: Origin, positive: str | None, *, as_n
     values = sorted(str(value) for value in counts if value is not None)
     if None in counts:
         row = 1 + pc.index(pc.is_null(column), True).as_py()
-        raise origin.error("a row has no label", row=row, column=name, hint="remove the rows without one")
+        raise origin.error("a row has no label", row=row, column=name, hint="remove the rows without a label")
     if len(values) == 1:
         raise origin.error(
             f"every row has the label {values[0]!r}, so there is nothing to learn",
@@ -256,7 +256,7 @@ def _label(column: Any, name: str, origin: Origin, positive: str | None, *, as_n
 
 
 def _is_zero_or_one(text: str) -> bool:
-    """Return whether a text is 0 or 1 in any form, such as 1.0, which pandas writes after it met a missing label."""
+    """Return True if a text is 0 or 1 in any form, such as 1.0, which pandas writes after a missing label."""
     try:
         return float(text) in (0.0, 1.0)
     except ValueError:

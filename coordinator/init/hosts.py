@@ -1,4 +1,4 @@
-"""Where each party is up, as its file and the job say."""
+"""The address of each party, for its file and the job."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ HERE = ("localhost", "127.0.0.1", "[::1]")
 
 @dataclass(frozen=True)
 class Host:
-    """
+    """Host of a party.
+
     Args:
-        name: a host, or an address in the form of HOST (IPv6 in brackets).
+        name: host name, or an address in the form of HOST (IPv6 in brackets).
     """
 
     name: str
@@ -29,12 +30,12 @@ class Host:
 
     @property
     def in_certificate(self) -> str:
-        """Return what `blindfit certs issue --host` takes."""
+        """Name that `blindfit certs issue --host` takes."""
         return self.name.strip("[]")
 
     @property
     def listen(self) -> str:
-        """Return where the party listens: on every address of its machine, unless all parties are on one."""
+        """Address at which the party listens: all of its machine, or localhost if all parties share a machine."""
         if self.name in HERE:
             return self.address
         return f"[::]:{self.port}" if self.name.startswith("[") else f"0.0.0.0:{self.port}"
@@ -45,13 +46,13 @@ class Host:
 
 
 def hosts_of(names: Sequence[str], given: Sequence[str]) -> dict[str, Host]:
-    """Return the host of each party; localhost, with a port of its own, where none is given.
+    """Return the host of each party; without a given host, localhost with a separate port.
 
     Args:
-        given: "NAME=HOST[:PORT]" each.
+        given: hosts, each as "NAME=HOST[:PORT]".
 
     Raises:
-        ConfigError: one is not of this form, or no party has this name.
+        ConfigError: a text does not have this form, or no party has this name.
     """
     found = {name: Host(LOCALHOST, FIRST_PORT + number) for number, name in enumerate(names)}
     for text in given:

@@ -1,4 +1,4 @@
-"""What a column seems to hold, and why `blindfit init` leaves it out."""
+"""The kind of a column, and the reason why `blindfit init` leaves it out."""
 
 from __future__ import annotations
 
@@ -31,11 +31,12 @@ OF_PANDAS = re.compile(r"|Unnamed: [0-9]+(_level_[0-9]+)?|index|level_[0-9]+|__i
 
 @dataclass(frozen=True)
 class Kind:
-    """
+    """Kind of a column.
+
     Attributes:
         name: number, date, category, or other for a column that is left out.
-        lacks_values: whether a row has no value.
-        why: why it is left out, and what to do to keep it.
+        lacks_values: True if a row has no value.
+        why: reason why it is left out, and what to do to keep it.
     """
 
     name: str
@@ -45,11 +46,11 @@ class Kind:
 
 @dataclass(frozen=True)
 class Judge:
-    """Finds what the columns of one table hold.
+    """Finder of the kinds of one table's columns.
 
     Args:
-        is_csv: whether the table is a csv file, of which `missing_words` and the options of its form may be set.
-        lists_features: whether the party file lists the features, because a column has no name.
+        is_csv: True if the table is a csv file, which has `missing_words` and the options of its form.
+        lists_features: True if the party file lists the features, because a column has no name.
     """
 
     origin: Origin
@@ -78,7 +79,7 @@ class Judge:
     # --- numbers
 
     def to_numbers(self, column: Any) -> Floats:
-        """Raises BadValue: a value is not a finite number in the table's form."""
+        """Return numbers; raise BadValue if a value is not a finite number in the table's form."""
         dialect = self.forms.dialect
         if dialect.converts_numbers and values.is_text(column.type):
             column = write_plain_numbers(column, dialect)
@@ -109,11 +110,11 @@ class Judge:
         unclear = [form for form in self.forms.unclear if form in forms]
         ways = " or ".join(_options(form) for form in unclear or forms[:1])
         if unclear:
-            return _leave_out(f"{says}, and nothing decides how to read it; to keep it, set {ways}, and {self._keep}")
-        return _leave_out(f"{says}: it needs {ways}, and other columns do not; write all numbers in one form")
+            return _leave_out(f"{says}, and its form is not clear; to keep it, set {ways}, and {self._keep}")
+        return _leave_out(f"{says}: it needs {ways}, but other columns do not; write all numbers in one form")
 
     def _almost(self, column: Any, what: str, error: BadValue) -> Kind | None:
-        """Return why a column is left out all of whose values but a few are numbers or dates; else None."""
+        """Return why a column is left out if all but a few of its values are numbers or dates; else None."""
         if error.row is None:
             return None
         convert = self.to_numbers if what == "numbers" else self.to_days
@@ -133,10 +134,10 @@ class Judge:
         if not self.is_csv or len(words) > MOST_WORDS:
             return "to keep it, correct these values"
         listed = toml_of([*MISSING_WORDS, *words])
-        return f"to keep it, correct the values, or take them for missing ones, missing_words = {listed}"
+        return f"to keep it, correct the values, or read them as missing: missing_words = {listed}"
 
     def in_plain_form(self, column: Any) -> Any:
-        """Return a column whose numbers are written as 1234.5; any other column as it is."""
+        """Return a column whose numbers are written as 1234.5; any other column unchanged."""
         if not (self.forms.dialect.converts_numbers and values.is_text(column.type)):
             return column
         try:
@@ -145,10 +146,10 @@ class Judge:
             return column
 
     def remarks(self, rows: Any, numbers: Sequence[str]) -> Iterator[str]:
-        """Say where a csv file may be read otherwise than it was meant.
+        """Yield sentences about places where a csv file may have another meaning.
 
         Args:
-            numbers: the columns that are read as numbers.
+            numbers: columns that are read as numbers.
         """
         dialect = self.forms.dialect
         if not self.is_csv:
@@ -166,7 +167,7 @@ class Judge:
     # --- dates
 
     def to_days(self, column: Any) -> Floats:
-        """Raises BadValue: a value is not a date in the table's form."""
+        """Return days; raise BadValue if a value is not a date in the table's form."""
         dialect = self.forms.dialect
         if dialect.date_format is not None and values.is_text(column.type):
             column = read_dates(column, dialect)
@@ -189,7 +190,9 @@ class Judge:
         forms = self.forms.dates.get(name, ()) if self.is_csv else forms_of_dates(column)
         if not forms or forms == [None]:
             if forms and self.forms.dialect.date_format:
-                return _leave_out("its dates are ISO 8601, and those of other columns are not; write them in one form")
+                return _leave_out(
+                    "its dates are ISO 8601, but those of other columns are not; write all dates in one form"
+                )
             return None
         if (row := _first_misfit(column, self.to_days)) is None:
             return None
@@ -220,8 +223,8 @@ class Judge:
             return Kind("category", texts.null_count > 0)
         key = name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else toml_of(name)
         why = (
-            f"it has {len(levels):,} texts, too many to find levels in the rows; to keep it, name those that matter, "
-            f"categories = {{ {key} = {toml_of(levels[:2])[:-1]}, ...] }}, and {self._keep}"
+            f"it has {len(levels):,} texts, too many to find levels in the rows; to keep it, name the levels that "
+            f"matter, categories = {{ {key} = {toml_of(levels[:2])[:-1]}, ...] }}, and {self._keep}"
         )
         return _leave_out(why)
 
@@ -246,7 +249,7 @@ def _options(form: CsvDialect) -> str:
 
 
 def _counts_rows(numbers: Floats, name: str) -> bool:
-    """Return whether a column numbers the rows in order, or has the name of an index and no value twice."""
+    """Return True if a column numbers the rows in order, or has the name of an index and no value twice."""
     n = len(numbers)
     if np.array_equal(numbers, np.arange(n)) or np.array_equal(numbers, np.arange(1, n + 1)):
         return True
@@ -258,7 +261,7 @@ def _misfits(column: Any, convert: Callable[[Any], Floats]) -> list[int] | None:
     """Return the rows that cannot be converted, if they are few or have few different words; else None."""
     has_few_levels = len(pc.unique(column.drop_null())) <= min(MOST_LEVELS, max(2, len(column) // 5))
     too_many_words = 1 if has_few_levels else MOST_WORDS + 1
-    if _misfits_of(column.slice(0, FIRST_ROWS), convert, too_many_words) is None:  # then all rows have too many, too
+    if _misfits_of(column.slice(0, FIRST_ROWS), convert, too_many_words) is None:  # then all rows have too many as well
         return None
     found = _misfits_of(column, convert, too_many_words)
     if found is None:
@@ -298,7 +301,7 @@ def _quote_value(column: Any, row: int | None) -> str:
 
 
 def _quote(text: str) -> str:
-    """Return a value as its owner may see it at a terminal."""
+    """Return a value in the form in which its owner may see it at a terminal."""
     short = text if len(text) <= 40 else f"{text[:37]}..."
     return '"' + "".join(c if c.isprintable() else ascii(c)[1:-1] for c in short) + '"'
 
@@ -312,17 +315,17 @@ def _may_be_thousands(column: Any) -> bool:
 
 
 def words_for_missing(texts: Any, known: Any, name: str) -> Iterator[str]:
-    """Say which words of a csv file are taken for missing values in a column of texts.
+    """Yield sentences about words of a csv file that count as missing values in a column of texts.
 
     Args:
-        texts: the column as it is written.
-        known: the column as it is read.
+        texts: column as the file has it.
+        known: column as it is read.
     """
     words = texts.filter(known.is_null()).drop_null()
     for found in pc.value_counts(words).to_pylist():
         word, count = found["values"].strip(), found["counts"]
         if word:
             yield (
-                f"column {name} has {word} in {quantity(count, 'row')}, which is taken for a missing value; if it "
-                "is a value, leave it out of missing_words, or name it in categories"
+                f"column {name} has {word} in {quantity(count, 'row')}, which is read as a missing value; if it "
+                "is a value, leave it out of missing_words, or name the column in categories"
             )

@@ -1,4 +1,4 @@
-"""Where the table of an organisation is: a file, or a table of a database."""
+"""The table of an organisation: a file, or a table of a database."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from blindfit.parties.data.urls import KINDS_OF_URL, SHEET, database_of, file_of
 if TYPE_CHECKING:
     from sqlalchemy.engine import URL
 
-SECRETS = ("password", "secret")  # in the name of an option of PostgreSQL that is one
+SECRETS = ("password", "secret")  # parts of names of PostgreSQL options with a secret
 
 
 @dataclass(frozen=True)
 class Place:
-    """A table as a person types it: a path, or what the `url` of a dataset takes.
+    """A table as a person types it: a path, or the `url` of a dataset.
 
     Args:
-        word: may hold a password, so it is never shown.
+        word: path or URL; it may hold a password, so it is never shown.
     """
 
     word: str
@@ -41,7 +41,7 @@ class Place:
 
     def refusal(self) -> ConfigError:
         return ConfigError(
-            f"{self}: this kind of table is not known",
+            f"{self}: Blindfit cannot read this kind of table",
             hint=f"name a .csv, .parquet or .xlsx file, or use {KINDS_OF_URL}",
         )
 
@@ -51,7 +51,7 @@ class Place:
 
     @property
     def stem(self) -> str:
-        """What the table is called: the file without its ending, or the database's table."""
+        """Name of the table: the file without its ending, or the database's table."""
         if self._url is not None:
             return str(self._url.query.get("table", ""))
         found = file_of(self.word)
@@ -59,7 +59,7 @@ class Place:
 
     @property
     def file(self) -> Path | None:
-        """The file in which the rows lie, which goes where its party goes; None: a database server has them."""
+        """File with the rows, which moves with its party; None if a database server has the rows."""
         if self._url is not None:
             return Path(self._url.database or "") if self._url.get_backend_name() == "sqlite" else None
         found = file_of(self.word)
@@ -67,11 +67,11 @@ class Place:
 
     @property
     def hides_password(self) -> bool:
-        """Return whether a password was typed, which is not written."""
+        """True if the user typed a password, which no file receives."""
         return self._url is not None and (self._url.password is not None or _secrets(self._url) != [])
 
     def url_from(self, folder: Path) -> str:
-        """Return the `url` of a dataset in a party file of this folder; it holds no password."""
+        """Return the `url` of a dataset in a party file of this folder; it has no password."""
         if self._url is None:
             found = file_of(self.word)
             sheet = sheet_of(self.word) if found is not None and found[0] == "excel" else ""
@@ -80,26 +80,26 @@ class Place:
         if url.get_backend_name() == "sqlite":
             url = url.set(database=_relative(Path(url.database or ""), folder))
         elif url.password is not None:
-            url = url._replace(password=None)  # `set` leaves what is None
+            url = url._replace(password=None)  # `set` ignores None
         return url.render_as_string(hide_password=False)
 
     def open_database(self, origin: Origin) -> Reader | None:
-        """Open a database's table; None where this is a file.
+        """Return a database's table; None for a file.
 
         Raises:
-            DataError: there is no such table, or it cannot be opened.
+            DataError: the table does not exist or cannot be opened.
         """
         if self._url is None:
             return None
-        from blindfit.parties.data.database import open_table  # here: a file needs no SQLAlchemy
+        from blindfit.parties.data.database import open_table  # not at the top: a file needs no SQLAlchemy
 
         return open_table(self._url, Path(), origin, None)
 
     def as_declared(self, table: Reader, texts: Collection[str]) -> Reader:
-        """Return the same table, whose columns are read as the types of the database or of Excel's cells say.
+        """Return the same table, with columns read by the types of the database or of Excel's cells.
 
         Args:
-            texts: columns that are texts, whatever their type.
+            texts: columns that are texts, for any type.
         """
         if self._url is not None:
             from blindfit.parties.data.database import SqlTable, as_declared

@@ -1,4 +1,4 @@
-"""What a dp-lr job may know of its columns: bounds that a person gives, and levels and scales of public rows."""
+"""Public facts about columns of a dp-lr job: bounds that a person gives, and levels and scales of public rows."""
 
 from __future__ import annotations
 
@@ -21,15 +21,16 @@ from blindfit.parties.training.feature_bounds import ALL_OTHERS, read_bounds
 Levels = Mapping[str, Sequence[str]]
 GAP = "a row has no value, and a value for it would depend on other rows: fill it in the table by a fixed rule"
 DATES_AS_DAYS = ", and bounds of a date are days since 1970-01-01"
-NO_LEVELS = "its levels are known from the rows only; --public TABLE takes those of public rows"
-NOT_PUBLIC = "the public rows have no such column, or another kind of it"
+NO_LEVELS = "its levels are known only from the private rows; --public TABLE takes the levels of public rows"
+NOT_PUBLIC = "the public rows have no such column, or its kind differs"
 
 
 @dataclass(frozen=True)
 class PublicTable:
-    """
+    """Table of public rows.
+
     Attributes:
-        names: the columns of the table that may be features.
+        names: columns of the table that may be features.
     """
 
     guessed: Guessed
@@ -39,11 +40,12 @@ class PublicTable:
 
 @dataclass(frozen=True)
 class PublicFacts:
-    """
+    """Facts that a dp-lr job may use.
+
     Attributes:
-        private: the private table, with the columns that a job can have.
-        public: the public table, with the same.
-        levels: of each category.
+        private: private table, with the columns that a job can have.
+        public: public table, with the same columns.
+        levels: levels of each category.
         options: lines of [dp_lr].
     """
 
@@ -56,16 +58,16 @@ class PublicFacts:
 def agree(
     private: Guessed, names: Sequence[str], public: PublicTable | None, bounds: Sequence[str], known_levels: Levels
 ) -> PublicFacts:
-    """Leave out the columns of which too little is public, and write what is public of the others.
+    """Return the public facts, without the columns for which too little is public.
 
     Args:
-        names: the columns of the private table that may be features.
-        bounds: "NAME:LOW:HIGH" each.
-        known_levels: the levels of categories that are known without any rows.
+        names: columns of the private table that may be features.
+        bounds: bounds, each as "NAME:LOW:HIGH".
+        known_levels: levels of categories that are known without any rows.
 
     Raises:
         Unclear: the job would have no bounds.
-        ConfigError: bounds are not of this form, or are of a column that there is not.
+        ConfigError: bounds do not have this form, or name a column that does not exist.
     """
     given = read_bounds(bounds)
     why = {name: NO_LEVELS for name in private.categories if public is None and name not in known_levels}
@@ -96,8 +98,8 @@ def agree(
             f"{DATES_AS_DAYS if unbounded[0] in private.dates else ''}. "
             "Noise is added to columns that are scaled by bounds; `blindfit init` never takes bounds from rows, "
             "because the model reveals them",
-            hint=f"give them, such as --bounds {quote(unbounded[0] + _example(private, unbounded[0]))}, or bounds of "
-            "all others, such as --bounds '*:-1:1'; or name a table of public rows: --public TABLE",
+            hint=f"give bounds, such as --bounds {quote(unbounded[0] + _example(private, unbounded[0]))}, or bounds of "
+            "all other columns, such as --bounds '*:-1:1'; or name a table of public rows: --public TABLE",
         )
     of_levels = [f"{name}={level}:0:1" for name in kept.categories for level in levels[name]]
     options = (
@@ -113,7 +115,7 @@ def agree(
 
 
 def _example(table: Guessed, name: str) -> str:
-    """Return bounds such as a column of this kind may have: of a date, days since 1970-01-01 from 1930 to 2030."""
+    """Return bounds that fit a column of this kind; for a date, days since 1970-01-01 from 1930 to 2030."""
     return ":-14610:21915" if name in table.dates else ":0:110"
 
 

@@ -1,4 +1,4 @@
-"""What `blindfit init` writes for each system: who takes part, and the tables of its jobs."""
+"""Files of `blindfit init` for each system: the parties, and the tables of its jobs."""
 
 from __future__ import annotations
 
@@ -9,24 +9,25 @@ from blindfit.parties.systems import MOST_PASSIVE, MOST_PASSIVE_IN_SHARES
 
 EPSILON, BUDGET, DELTA = 1.0, 3.0, "1e-5"
 SPLIT = ("test_fraction = 0.2",)
-PRIVATE = f"epsilon = {EPSILON}  # of the budget in the file of the party with the labels, which is {BUDGET}"
-GENTLE = ("learning_rate = 0.2  # lower it if training diverges: columns that resemble each other make steps larger",)
+PRIVATE = f"epsilon = {EPSILON}  # part of the budget of {BUDGET} in the file of the party with the labels"
+GENTLE = ("learning_rate = 0.2  # lower it if training diverges: similar columns make steps larger",)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """
+    """Parties and job tables of a system.
+
     Attributes:
-        tables: how many there are, at least and at most.
-        owner: the role of the party with the label.
-        other: the role of every other party with a table, or of the first of them.
-        also: the system of a second job about the trained model, if there is one.
-        key_node: whether there is one.
+        tables: smallest and largest number of tables.
+        owner: role of the party with the label.
+        other: role of every other party with a table, or of the first of them.
+        also: system of a second job about the trained model, if there is one.
+        key_node: True if there is a key node.
         privacy: lines of [privacy].
         split: lines of [split].
-        further: the role of each other party with a table but the first; "": that of the first.
-        model: the table of the job in which a label that is a number is declared; "": labels are 0 and 1.
-        linear: more lines of that table for such a label.
+        further: role of each later party with a table; "" for the role of the first.
+        model: table of the job that declares a label as a number; "" if labels are 0 and 1.
+        linear: additional lines of that table for such a label.
     """
 
     tables: tuple[int, int]
@@ -44,7 +45,7 @@ class Plan:
 
     @property
     def charges_budget(self) -> bool:
-        """Return whether the labels have a budget."""
+        """True if the labels have a budget."""
         return bool(self.privacy)
 
     def job_tables(self, *, is_linear: bool) -> dict[str, Sequence[str]]:

@@ -1,4 +1,4 @@
-"""What `blindfit init` prints: what it has found, what is left to decide, and what to type next."""
+"""The output of `blindfit init`: what it found, what is left to decide, and what to type next."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NOT_WRITTEN = (
 
 
 def command(*words: object) -> str:
-    """Return a command as it is pasted into a shell."""
+    """Return a command in a form that a person can paste into a shell."""
     return join(["blindfit", *map(str, words)])
 
 
@@ -47,23 +47,23 @@ def _note(name: str, text: str) -> RenderableType:
 
 
 def advice(seats: Sequence[Seat], out: Path) -> Iterator[RenderableType]:
-    """Say which decisions are left to the operators, without which the job is refused."""
+    """Yield the decisions that operators must make before the job can run."""
     for seat in seats:
         if seat.role == "passive" and seat.table is not None and files.few_columns(seat.table):
             yield line(
-                f"[yellow]{seat.name}: scores could tell its {quantity(seat.table.n_features, 'column')};[/] the job "
-                f"cannot run until {escape(f'{out / seat.name}.toml')} says models_per_row = "
-                '"unlimited", or until it says models_per_row = 0 and the job says split.test_fraction = 0 (no scores)'
+                f"[yellow]{seat.name}: scores could reveal its {quantity(seat.table.n_features, 'column')}.[/] To run "
+                f"the job, set models_per_row in {escape(f'{out / seat.name}.toml')}: "
+                '"unlimited", or 0 with split.test_fraction = 0 in the job (no scores)'
             )
         if seat.levels is not None:  # rows are private, and so is which of their columns can be used
             yield line(
-                f"[yellow]{seat.name}: the columns were chosen by a look at the rows,[/] which epsilon does not cover: "
-                f"check `except` in {escape(f'{out / seat.name}.toml')} before the model leaves the house"
+                f"[yellow]{seat.name}: the choice of columns comes from the rows,[/] and epsilon does not cover it: "
+                f"check `except` in {escape(f'{out / seat.name}.toml')} before the model leaves your organisation"
             )
     if unknown := files.count_unknown_ids(seats):
         server, active = (next(seat for seat in seats if seat.role == role) for role in ("measurement", "active"))
         is_number = server.table is not None and server.table.label_is_number
-        zero = f', or {out / server.name}.toml says unknown_rows = "zero": then they count as label 0'
+        zero = f', or {out / server.name}.toml sets unknown_rows = "zero", so that they count as label 0'
         yield line(
             f"[yellow]{server.name} does not have the ids of {quantity(unknown, 'row')} of {active.name};[/] the job "
             f"is refused until these rows are out of {active.name}'s table{'' if is_number else escape(zero)}"
@@ -71,7 +71,7 @@ def advice(seats: Sequence[Seat], out: Path) -> Iterator[RenderableType]:
 
 
 def next_steps(plan: Plan, seats: Sequence[Seat], out: Path) -> Iterator[str]:
-    """Say what to type; a line that is a command begins with two spaces."""
+    """Yield the commands to type next; a line that is a command begins with two spaces."""
     certificates, job, run = out / "certificates", out / "job.toml", out / "run"
     yield "next:"
     yield from (f"  {command('check', job)}", f"  {command('run', job, '--out', run)}")
@@ -103,7 +103,7 @@ def _belongings(seat: Seat, out: Path) -> Iterator[str]:
 def _where(seats: Sequence[Seat]) -> str:
     if not any(seat.host and seat.host.is_here for seat in seats):
         return ""
-    return "; the files say localhost where `--host NAME=HOST:PORT` did not name a host"
+    return "; the files have localhost for each party without `--host NAME=HOST:PORT`"
 
 
 def _in_words(seat: Seat) -> str:
@@ -111,11 +111,11 @@ def _in_words(seat: Seat) -> str:
     if table is None:
         return "key node: keys, and no data"
     said = [f"{seat.role}: {table.place}, {quantity(len(table.ids), 'row')}"]
-    if seat.role != "measurement":  # whose table has a label, and no column that is learnt from
+    if seat.role != "measurement":  # a measurement server's table has a label, and no features
         said[0] += f", {quantity(table.n_features, 'feature')}"
         said += [f"{', '.join(table.categories)} as levels"] if table.categories else []
         said += [f"{', '.join(table.dates)} as days"] if table.dates else []
-        said += ["missing values as the mean, and a column that says so"] if table.lacks_values else []
+        said += ["missing values as the mean, and a column that marks them"] if table.lacks_values else []
     said += [f"learns {table.label}" + (f" = {table.positive}" if table.positive else "")] if table.label else []
     said += [f"labels in {seat.label_range[0]:g} to {seat.label_range[1]:g}"] if seat.label_range else []
     said += [f"public rows: {seat.public.place}"] if seat.public else []

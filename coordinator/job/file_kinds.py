@@ -1,4 +1,4 @@
-"""A party's file where a job's belongs, and the other way round: what it is, and what to type."""
+"""A party file given in place of a job file, or the reverse: what it is, and what to type."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ def is_party_file(path: Path) -> bool:
 
 
 def refuse_party_file(path: Path) -> None:
-    """Raises ConfigError: a party's file was given where a job's is wanted."""
+    """Raise ConfigError: the file is a party file, and a job file is needed."""
     if is_party_file(path):
         raise ConfigError(
-            f"{path} is a party's file, and this command takes a job's",
-            hint=f"`blindfit party {quote(str(path))}` starts that party; a job's file has `protocol` and [parties]",
+            f"{path} is a party file, and this command takes a job file",
+            hint=f"`blindfit party {quote(str(path))}` starts that party; a job file has `protocol` and [parties]",
         )
 
 
 def refuse_job_file(path: Path) -> None:
-    """Raises ConfigError: a job's file was given where a party's is wanted."""
+    """Raise ConfigError: the file is a job file, and a party file is needed."""
     if _kind(path) == "job":
         raise ConfigError(
-            f"{path} is a job's file, and this command takes a party's",
-            hint=f"`blindfit run {quote(str(path))}` runs the job; a party's file has `role`, [identity] and [peers]",
+            f"{path} is a job file, and this command takes a party file",
+            hint=f"`blindfit run {quote(str(path))}` runs the job; a party file has `role`, [identity] and [peers]",
         )
 
 
 def _kind(path: Path) -> str:
-    """Of a file that says what the one kind alone says; what cannot be read is for the caller to complain of."""
+    """Return the kind that only this kind's keys show. The caller reports a file that cannot be read."""
     try:
         values = tomllib.loads(path.read_text("utf-8-sig"))
     except (OSError, ValueError):

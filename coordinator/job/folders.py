@@ -1,4 +1,4 @@
-"""Where the reports of a run go, when nobody says: a folder of its own, so that no run's files lie among another's."""
+"""The folder of a run's reports if the user names none: a new folder, so that files of two runs never mix."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from blindfit.algorithms.errors import ConfigError
 from blindfit.coordinator.job.job import Job
 
 RUNS = Path("runs")
-LATEST = RUNS / "latest"  # a link to the newest
+LATEST = RUNS / "latest"  # a link to the newest folder
 LATEST_REHEARSAL = RUNS / "latest-rehearsal"
 
 
@@ -21,18 +21,18 @@ def folder_of(job: Job[Any], *, rehearses: bool) -> Path:
 
 
 def new_folder(job: str, *, rehearses: bool = False) -> Path:
-    """Make a folder such as runs/walr-20261124-093000, and let runs/latest lead to it.
+    """Make a folder such as runs/walr-20261124-093000, and point runs/latest to it.
 
-    A rehearsal has a link of its own: runs/latest-rehearsal.
+    A rehearsal has its own link: runs/latest-rehearsal.
 
     Raises:
-        ConfigError: it cannot be made, or something else lies where the link belongs.
+        ConfigError: the folder cannot be made, or another file has the link's name.
     """
     latest = LATEST_REHEARSAL if rehearses else LATEST
     if latest.exists() and not latest.is_symlink():
         raise ConfigError(
             f"{latest} is a folder, and not the link that Blindfit keeps there",
-            hint=f"move it away: mv {latest} {RUNS / 'before'}",
+            hint=f"rename it: mv {latest} {RUNS / 'before'}",
         )
     base = f"{job}{'-rehearsal' if rehearses else ''}-{datetime.now().astimezone():%Y%m%d-%H%M%S}"
     try:
@@ -56,7 +56,7 @@ def _is_new(path: Path) -> bool:
 
 
 def _lead_to(latest: Path, folder: Path) -> None:
-    """Change the link in one step: it always leads to the folder before or to the new one."""
+    """Change the link in one step: it always points to the folder before or to the new one."""
     link = RUNS / f".{latest.name}-{folder.name}"
     link.symlink_to(folder.name, target_is_directory=True)
     link.replace(latest)

@@ -25,7 +25,7 @@ J = TypeVar("J", bound=JobParameters)
 
 
 class JobParty(Settings):
-    """Who takes part, as what, with which rows."""
+    """A party of the job: its role, its dataset and its address."""
 
     role: Role
     """Role of the party in the job, the same as in its own file."""
@@ -34,7 +34,7 @@ class JobParty(Settings):
     config: Path | None = None
     """Path of the party's own file, for `blindfit run` on this machine."""
     address: Address | None = None
-    """Address at which the party is up, host:port, for `blindfit submit`."""
+    """Address at which the party is running, host:port, for `blindfit submit`."""
 
 
 class JobFile(Settings):
@@ -43,7 +43,7 @@ class JobFile(Settings):
     name: str = Field("job", pattern=r"^[A-Za-z0-9_.-]{1,40}$")
     """Beginning of the names of the job's sessions."""
     parties: dict[str, JobParty]
-    coordinator: IdentitySettings | None = None  # who proposes, for `blindfit submit`; `run` makes its own
+    coordinator: IdentitySettings | None = None  # proposes the job in `blindfit submit`; `run` makes its own
     network: NetworkSettings | None = None
 
     @field_validator("parties")
@@ -68,18 +68,25 @@ class Job(Generic[J]):
     """A job: its parties, and what they compute together.
 
     Args:
-        source: a job file's path, its tables as a mapping, or another job.
-        folder: where relative paths in it start; by default the file's own folder, or the working directory.
-        called: how an error calls the job; by default the file's path, or "the job".
-        tables: more tables and values, as in a job file; they take the place of those of `source`, one by one.
+        source: path of a job file, its tables as a mapping, or another job. Without one, `tables` has everything.
+        folder: folder at which relative paths start; by default the file's own folder, or the working directory.
+        called: name of the job in errors; by default the file's path, or "the job".
+        tables: tables and values that replace those of `source`, one by one, such as `privacy={"epsilon": 2}`.
 
     Attributes:
-        parameters: the part that every party is told.
-        folder: where relative paths start.
-        stage: where the parties keep their state, if the job is a rehearsal.
+        file: the parties, the coordinator and the network.
+        parameters: all other tables, with defaults. The coordinator sends them to every party.
+        folder: folder at which relative paths start.
+        stage: state of a rehearsal; None for a real job.
 
     Raises:
-        ConfigError: one line with every mistake.
+        ConfigError: the job has mistakes; one line names all of them.
+
+    Example:
+        >>> job = blindfit.Job("job.toml", privacy={"epsilon": 0.5})
+        >>> job, job.parameters.privacy.epsilon
+        (<walr job test of shop, meter>, 0.5)
+        >>> result = blindfit.run(job, progress=False)
     """
 
     file: JobFile
@@ -112,74 +119,94 @@ class Job(Generic[J]):
 
     @property
     def name(self) -> str:
+        """Beginning of the names of the job's sessions."""
         return self.file.name
 
     @property
     def parties(self) -> Mapping[str, JobParty]:
+        """Parties of the job by name, each with `role`, `dataset`, `config` and `address`."""
         return self.file.parties
 
     @property
     def coordinator(self) -> IdentitySettings | None:
+        """Certificate of the coordinator for `submit`; None if the job names none."""
         return self.file.coordinator
 
     @property
     def network(self) -> NetworkSettings | None:
+        """Simulated network between the parties for `run`; None for this machine's own."""
         return self.file.network
 
     @property
     def protocol(self) -> str:
+        """System that the job chooses, such as "walr", or "predict" or "evaluate"."""
         return self.parameters.protocol
 
     def with_role(self, role: str) -> list[str]:
-        """The names of the parties that have it."""
+        """Return the names of the parties with this role.
+
+        Args:
+            role: "active", "passive", "measurement" or "key-node".
+        """
         return [name for name, party in self.parties.items() if party.role == role]
 
     def with_parameters(self, parameters: J) -> Job[J]:
-        """Return the same job with other parameters, which are not checked."""
+        """Return the same job with other parameters.
+
+        Args:
+            parameters: the parameters; they are not checked.
+        """
         changed = copy.copy(self)
         changed.parameters = parameters
         return changed
 
     def on_stage(self, stage: Stage) -> Job[J]:
-        """Return the same job as a rehearsal."""
+        """Return the same job as a rehearsal.
+
+        Args:
+            stage: state of the rehearsal.
+        """
         changed = copy.copy(self)
         changed.stage = stage
         return changed
 
     def to_dict(self) -> dict[str, Any]:
-        """As in the file, with every default."""
+        """Return the tables of the job, as in its file, with every default."""
         return {**self.parameters.to_tables(mode="json"), **self.file.model_dump(mode="json", exclude_none=True)}
 
     def _explicit_tables(self) -> dict[str, Any]:
-        """Return what was given, without defaults."""
+        """Return the tables that were given, without defaults."""
         asked = self.parameters.model_dump(exclude_unset=True)
         return {**asked, **self.file.model_dump(exclude_unset=True)}
 
 
 def load_job(path: Path, overrides: Sequence[str] = ()) -> Job[Any]:
-    """Read a job file with what a command line sets.
+    """Return the job of a job file, with the options that a command line sets.
+
+    Args:
+        overrides: options of the command line, such as "privacy.epsilon=2".
 
     Raises:
-        ConfigError: one line that names the file and the field.
+        ConfigError: the job has mistakes; one line names the file and the fields.
     """
     return read_job(read_tables(path, overrides), str(path), path.parent)
 
 
 def read_tables(path: Path, overrides: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the tables of a job file, with what a command line sets; nothing of them is checked.
+    """Return the tables of a job file, with the options that a command line sets; they are not checked.
 
     Raises:
-        ConfigError: it is a party's file, no TOML, or not there.
+        ConfigError: the file is a party's file, is not TOML, or does not exist.
     """
     refuse_party_file(path)
     return read_values(path, overrides)
 
 
 def with_session(path: Path, overrides: Sequence[str], session: str | None) -> list[str]:
-    """The override that names the training whose model a job takes.
+    """Return the override that names the training whose model a job takes.
 
     Raises:
-        ConfigError: it is a job that takes none.
+        ConfigError: a job of this system takes no model.
     """
     if session is None:
         return []
@@ -188,19 +215,23 @@ def with_session(path: Path, overrides: Sequence[str], session: str | None) -> l
     taking = [n for n, t in tables.items() if isinstance(t, type) and "session" in getattr(t, "model_fields", {})]
     if not taking:
         raise ConfigError(
-            f"{path}: a job of this kind takes no model of another session",
-            hint="--session is for jobs that score rows with a model, or say how good one is",
+            f"{path}: this kind of job takes no model from another session",
+            hint="remove --session: only predict and evaluate jobs take it",
         )
     return [f"{taking[0]}.session={toml_of(session)}"]
 
 
 def read_job(values: Mapping[str, Any], source: str = "the job", folder: Path = Path()) -> Job[Any]:
-    """Raises ConfigError: one line with every mistake, which begins with the name of the source."""
+    """Return the job of these tables.
+
+    Raises:
+        ConfigError: the job has mistakes; one line begins with the name of the source and names all of them.
+    """
     return Job(values, folder=folder, called=source)
 
 
 def merge(values: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
-    """Return tables in which a value of `more` stands in the place of one of the same name."""
+    """Return the tables, with the values of `more` in place of those of the same name."""
     both = dict(values)
     for name, value in more.items():
         old = both.get(name)
@@ -241,12 +272,12 @@ def to_toml(job: Job[Any]) -> str:
 
 
 def _escape(line: str) -> str:
-    """Escape, as TOML does, the characters that TOML allows in a text and that would steer a terminal."""
+    """Escape, as TOML does, the characters that TOML allows in a text and that would control a terminal."""
     return "".join(c if c.isprintable() else f"\\U{ord(c):08X}" for c in line)
 
 
 def _with_a_word(line: str, job: Job[Any]) -> str:
-    """Return a line of a job file; to the head of a table it adds a comment that says what the table is for."""
+    """Return a line of a job file; the head of a table gets a comment with its purpose."""
     name = line.strip("[]") if line.startswith("[") else ""
     table = {**dict(job.parameters), "coordinator": job.coordinator, "network": job.network}.get(name)
     if name.startswith("parties."):

@@ -13,7 +13,7 @@ from blindfit.parties.tables import Settings
 
 DURATIONS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 RATES = {"kbit": 1e3, "mbit": 1e6, "gbit": 1e9}
-MOST_DELAY_S = 1.0  # a connection takes six of them to open, and parties give up after ten seconds
+MOST_DELAY_S = 1.0  # opening a connection takes six delays, and parties give up after ten seconds
 LEAST_BITS_PER_S, MOST_BITS_PER_S = 1e4, 1e9  # one core carries about twice as much
 QUANTITY = re.compile(r"([+-]?[0-9]+(?:\.[0-9]+)?)([a-zA-Z]*)")
 FORM = 'write a latency, a jitter and a bandwidth, such as "40ms", "100mbit", "40ms 100mbit" or "40ms 5ms 100mbit"'
@@ -23,7 +23,7 @@ def _quantity(text: str, units: Mapping[str, float], example: str) -> float:
     """Return the value of a text such as 40ms in seconds, or of 100mbit in bits per second.
 
     Raises:
-        ValueError: what is wrong with the text.
+        ValueError: the text is wrong.
     """
     found = QUANTITY.fullmatch(text)
     if found is None or found[2].lower() not in units:
@@ -59,9 +59,9 @@ class Line:
     """One direction of the link between two parties.
 
     Attributes:
-        latency_s: one way.
-        jitter_s: the most that a packet is late.
-        bits_per_s: None: no limit.
+        latency_s: one-way latency.
+        jitter_s: largest additional delay of a packet.
+        bits_per_s: bandwidth; None for no limit.
     """
 
     latency_s: float = 0.0

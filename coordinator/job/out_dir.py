@@ -1,4 +1,4 @@
-"""The folder that reports go to: it never mixes two jobs. And what the system has against a file that a user named."""
+"""The folder of reports, which never mixes two jobs, and errors of the operating system that a user can mend."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from blindfit.coordinator.job.stage import STATE, is_stage
 from blindfit.parties.files.written import read_json
 from blindfit.parties.settings import PARTY_NAME
 
-#: What a user can mend. Any other OSError that nobody expected is a bug of ours.
+#: Errors that a user can mend. Any other unexpected OSError is a bug of Blindfit.
 USERS_OWN = {
     errno.EACCES,
     errno.EDQUOT,
@@ -41,10 +41,10 @@ OF_A_JOB = frozenset(
         *("scores.csv", "released_labels.csv", "true_label_predictions.csv", "linkage.json", "report.html"),
     )
 )
-"""Names of the files that a party and its process write for a job. All others are somebody else's."""
+"""Names of the files that a party and its process write for a job. All other files belong to somebody else."""
 
 Out = Path | Callable[[], Path]
-"""Where reports go, or what makes a folder for them."""
+"""Folder of reports, or a function that makes it."""
 
 
 def make_folder(out: Out, protocol: str, *, rehearses: bool = False) -> Path:
@@ -58,12 +58,12 @@ def make_folder(out: Out, protocol: str, *, rehearses: bool = False) -> Path:
     make_out(found)
     if rehearses and (real := _find_real_report(found)):
         raise ConfigError(
-            f"--out {found} has {real.relative_to(found)} of a real job, which a rehearsal does not replace",
+            f"--out {found} has {real.relative_to(found)} of a real job, and a rehearsal does not replace it",
             hint="name another folder: --out DIR",
         )
     if rehearses and os.path.lexists(found / STATE) and not is_stage(found / STATE):
         raise ConfigError(
-            f"--out {found} has something else where a rehearsal keeps its state: {STATE}",
+            f"--out {found} has other files in {STATE}, where a rehearsal keeps its state",
             hint="name another folder: --out DIR",
         )
     if not rehearses and (is_stage(found / STATE) or stamp_of(_earlier_report(found))):
@@ -85,7 +85,7 @@ def hold_folder(out: Path) -> Iterator[None]:
     """Hold the folder while a job runs: the logs of two jobs in one file would mix them up.
 
     Raises:
-        ConfigError: another job holds it.
+        ConfigError: another job holds the folder.
     """
     folder = os.open(out, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -100,7 +100,7 @@ def hold_folder(out: Path) -> Iterator[None]:
 
 
 def remove_stale(out: Path) -> None:
-    """Remove what an earlier job left in the folders of its parties, once another job has succeeded.
+    """Remove files that an earlier job left in the folders of its parties, after another job has succeeded.
 
     Files that are newer than the earlier report are this job's.
     """
@@ -112,7 +112,7 @@ def remove_stale(out: Path) -> None:
         for file in folder.iterdir() if folder.is_dir() and not folder.is_symlink() else ():
             if file.name in OF_A_JOB and file.is_file() and file.stat(follow_symlinks=False).st_mtime_ns <= before:
                 file.unlink()
-        with contextlib.suppress(OSError):  # it has files, or is not there
+        with contextlib.suppress(OSError):  # it has files, or does not exist
             folder.rmdir()
 
 
@@ -128,7 +128,7 @@ def _find_real_report(out: Path) -> Path | None:
 
 
 def _earlier_report(out: Path) -> dict[str, Any]:
-    """Return the report that an earlier job left in the folder; an empty one if no job of ours did."""
+    """Return the report that an earlier job left in the folder; an empty report if no Blindfit job did."""
     path = out / "report.json"
     try:
         found = read_json(path) if path.exists() else {}
@@ -140,10 +140,10 @@ def _earlier_report(out: Path) -> dict[str, Any]:
 
 
 def make_out(out: Path) -> None:
-    """Makes the folder of reports, before a job begins whose report could not be written.
+    """Make the folder of reports before the job begins, so that no job ends without a report.
 
     Raises:
-        ConfigError: it cannot be made, or nothing can be written into it.
+        ConfigError: the folder cannot be made, or is not writable.
     """
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -152,14 +152,14 @@ def make_out(out: Path) -> None:
     except OSError as error:
         raise ConfigError(
             f"--out {out}: nothing can be written there: {error.strerror}",
-            hint="name a folder that this user may write into, or one that is not there yet",
+            hint="name a folder that this user may write into, or a new folder",
         ) from None
 
 
 def explain_refusal(error: OSError) -> str:
-    """Explain in a line an error that the user can mend; return an empty text for any other error."""
+    """Return a line about an error that the user can mend; an empty text for any other error."""
     if error.errno == errno.ENOSPC and error.filename is None:
-        return "there is no room for what is written: No space left on device"
+        return "the disk is full: No space left on device"
     if error.errno not in USERS_OWN or not isinstance(error.filename, str | bytes | Path):
         return ""
     return f"{Path(str(error.filename))}: {error.strerror}"

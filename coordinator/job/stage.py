@@ -1,4 +1,4 @@
-"""Where the parties of a rehearsal keep their state, in place of the folders that their files name."""
+"""The folder of the parties' state in a rehearsal, in place of the folders that their files name."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from blindfit.algorithms.rehearsal import STAMP
 from blindfit.parties.store.excess import Excess
 
 STATE = "rehearsal"  # in the folder of the reports
-NOTE = "README.txt"  # in it, and it begins with the stamp: no other folder of that name is removed or written to
+NOTE = "README.txt"  # its first line is the stamp: no other folder of this name is removed or written to
 
 
 def is_stage(folder: Path) -> bool:
-    """Return whether a rehearsal made this folder. One to which a link leads is somebody else's."""
+    """Return True if a rehearsal made this folder. A folder behind a link belongs to somebody else."""
     with contextlib.suppress(OSError):
         note = os.open(folder / NOTE, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         try:
@@ -28,10 +28,10 @@ def is_stage(folder: Path) -> bool:
 
 
 def check_is_stage(data_dir: Path) -> None:
-    """Check that a party which rehearses keeps its state where a rehearsal does: it may pass its limits.
+    """Check that a rehearsing party keeps its state in the folder of a rehearsal: it may pass its limits.
 
     Raises:
-        ConfigError: it is another folder.
+        ConfigError: the folder is not from a rehearsal.
     """
     if not is_stage(data_dir.parent):
         raise ConfigError(
@@ -41,10 +41,10 @@ def check_is_stage(data_dir: Path) -> None:
 
 
 def check_is_no_stage(data_dir: Path) -> None:
-    """Check that a party of a real job does not go on with what a rehearsal has left.
+    """Check that a party of a real job does not go on from files of a rehearsal.
 
     Raises:
-        ConfigError: it would.
+        ConfigError: the folder is from a rehearsal.
     """
     if is_stage(data_dir.resolve().parent):
         raise ConfigError(
@@ -58,9 +58,9 @@ class Stage:
     """The folder of a rehearsal, and how it treats limits.
 
     Attributes:
-        folder: it has a folder for each party.
-        warn_only: whether a job that passes a limit of a budget or an account goes on with a warning.
-        is_kept: whether the folder stays when the job has ended, so that a later job can go on from it.
+        folder: folder with a folder for each party.
+        warn_only: True if a job that passes a limit of a budget or an account goes on with a warning.
+        is_kept: True if the folder stays after the job, so that a later job can go on from it.
     """
 
     folder: Path
@@ -69,7 +69,7 @@ class Stage:
     _excess: dict[str, Excess] = field(default_factory=dict, repr=False, compare=False)
 
     def excess_at(self, party: str) -> Excess:
-        """Return what happens where the job passes a limit of a party, and what happened in this process."""
+        """Return what happens if the job passes a limit of a party, with the limits passed in this process."""
         return self._excess.setdefault(party, Excess(self.warn_only))
 
     def warnings(self) -> Iterator[tuple[str, str]]:
@@ -83,5 +83,5 @@ class Stage:
 
     @property
     def receipts(self) -> Path:
-        """Return the file of the receipts that the coordinator keeps in a rehearsal."""
+        """File of the receipts that the coordinator keeps in a rehearsal."""
         return self.folder / "receipts.sqlite"

@@ -1,4 +1,4 @@
-"""Prediction and evaluation jobs, with the training whose model they take."""
+"""Prediction and evaluation jobs, with the training that made their model."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def prediction_of(
     rehearses: bool = False,
     **how: Any,
 ) -> Job[Any]:
-    """Return a prediction job with the training whose model it takes: by session, by report, or as the source says.
+    """Return a prediction job with the training that made its model: by session, by report, or as in the source.
 
     Args:
         how: `folder`, `called` and tables, as `Job` takes them.
 
     Raises:
         ConfigError: it is another kind of job, or two trainings are named.
-        DataError: names the report and what is wrong with it.
+        DataError: a report is wrong; names the report and the error.
     """
     return _with_model("predict", source, _choose(session, model, rehearses=rehearses), how)
 
@@ -36,11 +36,11 @@ def prediction_of(
 def job_with_model(
     source: Mapping[str, Any] | str | Path | Job[Any], model: Path | None, *, rehearses: bool, **how: Any
 ) -> Job[Any]:
-    """Return the job of any kind that a source describes, with the training whose model it takes if a folder names it.
+    """Return the job of any kind that a source describes. A folder may name the training that made its model.
 
     Raises:
         ConfigError: a job of this kind takes no model.
-        DataError: names the report and what is wrong with it.
+        DataError: a report is wrong; names the report and the error.
     """
     if model is None:
         return Job(source, **how)
@@ -68,16 +68,16 @@ def _with_model(
     session: str | None,
     how: dict[str, Any],
 ) -> Job[Any]:
-    """Raises as `prediction_of`."""
+    """Return the job; raise errors as `prediction_of`."""
     given = _protocol_of(source, how)
-    if given in SYSTEMS and given != protocol:  # before a table of the wanted kind is refused by its name
+    if given in SYSTEMS and given != protocol:  # first, because a table of the wanted kind would be refused by its name
         called, article = how.get("called") or "the job", "an evaluate" if protocol == "evaluate" else "a predict"
         raise ConfigError(f"{called}: protocol = {given}, but `blindfit {protocol}` takes {article} job")
     return Job(source, **merge(how, {} if session is None else {protocol: {"session": session}}))
 
 
 def _protocol_of(source: Mapping[str, Any] | str | Path | Job[Any], how: Mapping[str, Any]) -> Any:
-    """Return the protocol that the source names, or the one that takes its place."""
+    """Return the protocol that the source names, or the one that replaces it."""
     if "protocol" in how:
         return how["protocol"]
     if isinstance(source, Job):
@@ -90,14 +90,14 @@ def training_session(directory: Path, *, rehearses: bool = False) -> str:
     """Return the session of the training that left its report in this directory.
 
     Raises:
-        DataError: names the file and what is wrong with it; or a real job would take what was rehearsed, or the other
-            way round.
+        DataError: the file is wrong; names the file and the error. Or a real job would take a rehearsed model, or the
+            reverse.
     """
     path = directory / "report.json"
     content = read_json(path)
     if stamp_of(content) and not rehearses:
         raise DataError(
-            f"{path} is of a rehearsal: {NOTHING}",
+            f"{path} comes from a rehearsal: {NOTHING}",
             hint="add --rehearse (in Python, rehearse=True), or name a real training",
         )
     session = content.get("session") if isinstance(content, dict) else None
@@ -115,15 +115,15 @@ def evaluation_of(
     rehearses: bool = False,
     **how: Any,
 ) -> Job[Any]:
-    """Return an evaluation with the training whose model it takes: by session, by report, or as the source says.
+    """Return an evaluation with the training that made its model: by session, by report, or as in the source.
 
     Args:
-        scores: where the joint prediction left its report, of a model whose columns several parties hold.
+        scores: folder of the joint prediction's report, for a model whose columns several parties hold.
         how: `folder`, `called` and tables, as `Job` takes them.
 
     Raises:
-        ConfigError: it is another kind of job, two trainings are named, or the scores are of another model.
-        DataError: names a report and what is wrong with it.
+        ConfigError: it is another kind of job, two trainings are named, or the scores come from another model.
+        DataError: a report is wrong; names the report and the error.
     """
     scored = {} if scores is None else {"evaluate": {"scores": training_session(scores, rehearses=rehearses)}}
     chosen = _choose(session, model, rehearses=rehearses)
@@ -134,7 +134,7 @@ def evaluation_of(
 
 
 def _check_model_of(scores: Path, session: str) -> None:
-    """Raises as `evaluation_of`."""
+    """Check the model of the scores; raise errors as `evaluation_of`."""
     path = scores / "report.json"
     content = read_json(path)
     job = content.get("job") if isinstance(content, dict) else None
@@ -145,5 +145,5 @@ def _check_model_of(scores: Path, session: str) -> None:
     if of != session:
         raise ConfigError(
             f"{path}: the model of {of} has scored these rows, and evaluate.session is {session}",
-            hint="predict with the model that is to be evaluated, or evaluate the one that was predicted with",
+            hint="predict with the model to evaluate, or evaluate the model of that prediction",
         )

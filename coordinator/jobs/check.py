@@ -1,7 +1,7 @@
 """Pre-flight: what would leak, fail or take too long, before any byte leaves.
 
-Where a party's file is here, its settings, data and ledger are read here; where only its address is, it is asked who it
-is and what it takes part in. Nothing of a party's data is sent.
+For a party whose file is on this machine, its settings, data and ledger are read. For a party with only an address, the
+pre-flight asks for its name and what it takes part in. Nothing of a party's data is sent.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ from blindfit.coordinator.systems import view
 
 
 def check(job: Job[Any], rehearsal: Rehearsal | None = None) -> list[Finding]:
-    """
+    """Return the findings.
+
     Args:
-        rehearsal: how the job will be rehearsed, if it will be.
+        rehearsal: form of the rehearsal, if the job will be rehearsed.
     """
     if rehearsal is None:
         return _check(job)
@@ -57,13 +58,13 @@ def _check(job: Job[Any]) -> list[Finding]:
 def _describe_network(job: Job[Any]) -> Iterable[Finding]:
     if job.network is not None:
         words = f"{job.network.in_words()}: `blindfit run` simulates it, and `blindfit submit` refuses it"
-        yield Finding("note", "network", f"{words}; forecasts of bytes and rounds include it, those of time do not")
+        yield Finding("note", "network", f"{words}; forecasts of bytes and rounds include it, forecasts of time do not")
 
 
 def find_elsewhere(job: Job[Any]) -> list[str]:
-    """Return the parties whose files are on other machines: the job says only where they are up.
+    """Return the parties whose files are on other machines: the job has only their addresses.
 
-    A file that is not here, of a party without an address, is an error of the job.
+    If the file of a party without an address is not here, the job has an error.
     """
     nobody_is_here = all(party.config is None for party in job.parties.values())
     return [
@@ -75,9 +76,9 @@ def find_elsewhere(job: Job[Any]) -> list[str]:
 
 
 def _check_party(job: Job[Any], name: str, scratch: Path, here: list[PartyHere]) -> Iterable[Finding]:
-    """Add to `here` the party whose data can be looked at."""
+    """Add the party to `here` if its data can be read."""
     if job.stage is None and job.parties[name].config is None and job.parties[name].address is not None:
-        yield Finding("note", name, "has no config here: not looked at")
+        yield Finding("note", name, "has no config here, and was not checked")
         return
     party = PartyHere.of(job, name)
     yield from note_habits(party)

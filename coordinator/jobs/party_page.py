@@ -1,4 +1,4 @@
-"""A party's own page, for its own operator: after `blindfit submit` nobody else has its model."""
+"""A party's own page, for its own operator: after `blindfit submit` no other party has its model."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def render_party(directory: Path) -> Found:
     """Make report.html from the report.json and the model.json that a party wrote into its directory.
 
     Raises:
-        DataError: names the file and what is wrong with it.
+        DataError: a file is wrong; names the file and the error.
     """
     path = directory / "report.html"
     content = content_of_party(kind_of, directory)

@@ -1,4 +1,4 @@
-"""Planning a job, telling it in the terminal, and writing it."""
+"""`blindfit plan`: make a plan, print it, and write it."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from blindfit.coordinator.preflight.parties import PartyHere
 from blindfit.coordinator.systems import view
 from blindfit.coordinator.terminal.json_output import Found
 from blindfit.coordinator.terminal.summary_table import places, summary_table
+from blindfit.coordinator.terminal.titles import with_title
 from blindfit.parties.files.written import write_file, write_json
 
 
@@ -27,7 +28,7 @@ def plan(job: Job[Any], asked: Asked, out: Path, console: Console) -> Found:
     """Write `out/plan.json` and `out/plan.html`.
 
     Raises:
-        ConfigError, DataError: it cannot be planned; nothing is written.
+        ConfigError, DataError: the job cannot be planned; nothing is written.
     """
     planned = _make_plan(job, asked, console)
     json_path, html_path = out / "plan.json", out / "plan.html"
@@ -42,7 +43,7 @@ def plan(job: Job[Any], asked: Asked, out: Path, console: Console) -> Found:
 
 
 def _render_plan(job: Job[Any], planned: Plan) -> Iterator[RenderableType]:
-    yield summary_table([("plan", f"{job.protocol} ({job.name})"), *planned.facts])
+    yield summary_table([("plan", f"{with_title(job.protocol)}, {job.name}"), *planned.facts])
     yield from map(_as_shown, planned.tables)
 
 

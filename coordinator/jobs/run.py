@@ -1,4 +1,4 @@
-"""Running a job from its file to its report: what `blindfit run` and `blindfit submit` share."""
+"""A job from its file to its report: the common part of `blindfit run` and `blindfit submit`."""
 
 from __future__ import annotations
 
@@ -72,13 +72,13 @@ def run_here(
     """Run every party as a process on this machine; all of them report into `out`.
 
     Args:
-        command, nursery: as `launch` takes them.
-        rehearsal: how the job is rehearsed, if it is: then all that it keeps lies in `out`.
-        faults: what happens to the parties meanwhile.
-        show: shows the timeline of these faults if the job leaves no report; by default the console does.
+        command, nursery: arguments of `launch`.
+        rehearsal: form of the rehearsal, if the job is rehearsed; all that it keeps is then in `out`.
+        faults: faults of parties during the job.
+        show: function that shows the timeline of these faults if the job leaves no report; by default the console.
 
     Raises:
-        Stopped: by Ctrl-C or the watcher, also before the parties were up.
+        Stopped: by Ctrl-C or the watcher, also before the parties run.
     """
     watcher = watcher or Watcher()
     check_faults(faults, job.parties)
@@ -108,7 +108,7 @@ def run_here(
             session = drive_one(job, launched)
         cautions.show()
         session.seconds["launch"] = set_up_s
-        remove_stale(out)  # no other job writes into the folder as long as the parties are up
+        remove_stale(out)  # no other job writes into the folder while the parties run
         return view(job.protocol).write(session, out, list(job.parties))
 
 
@@ -122,7 +122,7 @@ def _drive(
     watcher: Watcher,
     study: Study | None = None,
 ) -> JobSession:
-    """Run a session to its end; an error of a party on this machine is in its own words."""
+    """Run a session to its end; an error of a party on this machine has the party's own words."""
     try:
         return drive(job, launched, console, talk, session, watcher, study)
     except (CannotTakePart, CannotAnswer) as error:
@@ -149,7 +149,7 @@ def _launch(
         with waiting, terminable():
             return stack.enter_context(launch(job, out, command, say, stop, rehearsal, nursery))
     except KeyboardInterrupt:
-        raise Stopped("the processes that had started here have ended, and no job had begun") from None
+        raise Stopped("all processes of this machine have ended, and no job had begun") from None
 
 
 def _say(console: Console, talk: Talk, line: str) -> None:
@@ -159,7 +159,7 @@ def _say(console: Console, talk: Talk, line: str) -> None:
 
 @dataclass
 class _Cautions:
-    """What the parties' logs say of their datasets: the person who runs every party here is every party's operator."""
+    """Cautions of the parties' logs about their datasets: the person who runs every party is every party's operator."""
 
     job: Job[Any]
     out: Path
@@ -168,7 +168,7 @@ class _Cautions:
     _shown: set[tuple[str, str]] = field(default_factory=set)
 
     def show(self) -> None:
-        """Print what was not printed before."""
+        """Print cautions that are new."""
         for name in () if self.quiet else self.job.parties:
             for caution in cautions_in_log(self.out, name):
                 if (name, caution) not in self._shown:
@@ -177,7 +177,10 @@ class _Cautions:
 
 
 def _tell_of_changes(job: Job[Any], console: Console) -> None:
-    """A job reads what was published, and whoever edits a file expects the edit to count."""
+    """Print a note for each changed file.
+
+    A job reads the published snapshot, and a person who edits a file may forget.
+    """
     for name, party in job.parties.items():
         path, settings = party_settings(job, name)
         for snapshot in (s for s in find_changed(settings, path.parent) if s.row.dataset == party.dataset):
@@ -185,15 +188,14 @@ def _tell_of_changes(job: Job[Any], console: Console) -> None:
             command = join(["blindfit", "snapshot", str(path), row.dataset])
             console.print(
                 f"[yellow]{name}: {dataset} has changed since snapshot {row.number}, which this job reads;[/] "
-                f"the next one is made by: {escape(command)}",
+                f"make the next snapshot by: {escape(command)}",
                 highlight=False,
                 soft_wrap=True,
             )
 
 
 def _in_full(error: CannotTakePart | CannotAnswer, job: Job[Any], out: Path) -> BlindfitError:
-    """Return the error in the party's own words, which are on this machine: the file, row and column that peers do not
-    learn."""
+    """Return the error in the party's own words, with file, row and column, which peers never learn."""
     for kind in (DataError, ConfigError, RangeError, ComputeFailed, UnknownId, DuplicateId, TooFewRows):
         reason, hint = reason_in_log(out, error.party, kind.__name__) if error.party in job.parties else ("", "")
         if reason:
@@ -202,7 +204,7 @@ def _in_full(error: CannotTakePart | CannotAnswer, job: Job[Any], out: Path) -> 
 
 
 def _explain_limits(error: PrivacyError, job: Job[Any], out: Path) -> None:
-    """Say how to study a job that a budget or an account refuses: all parties are this user's."""
+    """Add a hint about how to study a job that a budget or an account refuses: all parties belong to this user."""
     if not any(limits_in_log(out, name) for name in job.parties):
         return
     if job.stage is None:
@@ -222,14 +224,14 @@ def submit(
     talk: Talk = "normal",
     watcher: Watcher | None = None,
 ) -> Written:
-    """On parties that are already up; each keeps its own model and report.
+    """Run the job on running parties; each keeps its own model and report.
 
     Raises:
         ConfigError: the job asks for a simulated network.
     """
     if job.network is not None:
         raise ConfigError(
-            f"network = {job.network.in_words()}: parties that are up reach each other over their own network",
+            f"network = {job.network.in_words()}: running parties use their own network",
             hint="remove [network] from the job file, or start the parties here with `blindfit run`",
         )
     where = Launched(addresses_of(job), coordinator_identity(job))

@@ -1,4 +1,4 @@
-"""A job with faults: it goes on after a party that was started again, and its timeline is kept however it ends."""
+"""A job with faults: it goes on after a party has started again, and its timeline is always kept."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from blindfit.parties.files.written import write_json
 
 FILE = "faults.json"
 NOT_FREE = (
-    "the faults happen to a real job: what it charges stays charged, also if it fails; add --rehearse to study faults "
+    "the faults happen to a real job: its charges stay, even if it fails; add --rehearse to study faults "
     "without a charge"
 )
-AGAIN = "the party is up again, and there was no checkpoint to go on from: run the job again"
+AGAIN = "the party is running again, but there is no checkpoint to go on from: run the job again"
 
 Drive = Callable[[Job[Any], Launched, JobSession], JobSession]
 
@@ -33,7 +33,7 @@ def drive_on(job: Job[Any], launched: Launched, study: Study, drive: Drive) -> J
     """Run a job, and go on from its checkpoints after each fault that restarts a party.
 
     Raises:
-        BlindfitError: the job has failed, and nothing restarts it, or it left no checkpoint.
+        BlindfitError: the job has failed and nothing restarts it, or it left no checkpoint.
     """
     while True:
         session = JobSession(job, launched.addresses, launched.identity, routes=launched.routes)
@@ -59,12 +59,12 @@ def drive_on(job: Job[Any], launched: Launched, study: Study, drive: Drive) -> J
 
 
 def _start_again(study: Study, parties: Sequence[str], launched: Launched) -> Launched:
-    """Raises Stopped: by Ctrl-C or SIGTERM."""
+    """Start parties again; raise Stopped by Ctrl-C or SIGTERM."""
     try:
         with terminable():
             return study.start_again(parties, launched)
     except KeyboardInterrupt:
-        raise Stopped(f"{join_names(parties)} was not up again, and no job goes on") from None
+        raise Stopped(f"{join_names(parties)} was not running again, so the job has ended") from None
 
 
 def _resume(job: Job[Any], session: str) -> Job[Any]:

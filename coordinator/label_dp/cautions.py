@@ -1,4 +1,4 @@
-"""What a reader must know before trusting a regression on released labels; each caution says what to do."""
+"""Cautions that a reader needs before trusting a regression on released labels; each caution names what to do."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def _warn_of_bias(facts: Figures) -> str:
     if facts.fit.debiased:
         return ""
     return (
-        f"The bias of {privacy.mechanism} was not removed: the mean of a released label may be off by up to "
-        f"{figure(privacy.largest_bias)}, so the model predicts what the mechanism makes of a label. How good it is on "
-        "true labels cannot be told. Additive noise and unbiased have no bias; rp-with-prior can be debiased."
+        f"The bias of {privacy.mechanism} was not removed. The mean of a released label may be off by up to "
+        f"{figure(privacy.largest_bias)}, and the model learns this mean. Its error on true labels is unknown. "
+        "Additive noise and unbiased have no bias; rp-with-prior can be debiased."
     )
 
 
@@ -47,10 +47,10 @@ def _warn_of_noise(facts: Figures) -> str:
     if added <= MOST_NOISE * facts.privacy.width:
         return ""
     return (
-        f"The noise of a label has the standard deviation {figure(facts.privacy.noise_std)}; with "
+        f"The noise of a label has the standard deviation {figure(facts.privacy.noise_std)}. With "
         f"{quantity(facts.rows.trained, 'row')} and {quantity(facts.rows.features, 'feature')} a linear model's "
         f"predictions would be off by about {figure(added)}, in a range of {figure(facts.privacy.width)}. More rows, "
-        "fewer features or a larger epsilon would help."
+        "fewer features or a larger epsilon help."
     )
 
 
@@ -69,7 +69,7 @@ def _warn_of_no_gain(facts: Figures) -> str:
         return ""
     trees = " Trees follow the noise: take ridge, or raise label_dp.options.min_samples_leaf, which costs no budget."
     advice = trees if facts.fit.regressor in TREES else " A larger epsilon, more rows or fewer features would help."
-    return f"This {facts.fit.regressor} is not seen to be better than a constant, the mean label: {seen}.{advice}"
+    return f"Nothing shows that this {facts.fit.regressor} is better than a constant, the mean label: {seen}.{advice}"
 
 
 def _warn_of_clipped_labels(facts: Figures) -> str:
@@ -78,7 +78,7 @@ def _warn_of_clipped_labels(facts: Figures) -> str:
         return ""
     return (
         f"By the private prior about {count(round(outside))} labels lie outside the interval to which "
-        f"{facts.privacy.mechanism} clips them. What clipping does to their mean stays, also after debiasing. "
+        f"{facts.privacy.mechanism} clips them. Debiasing does not remove the effect of clipping on their mean. "
         'half_width = "auto" clips less.'
     )
 
@@ -90,7 +90,7 @@ def _warn_of_withheld_rows(facts: Figures) -> str:
     most = quantity(facts.privacy.max_rows_per_person, "row")
     return (
         f"{quantity(rows.withheld, 'row')} of {count(rows.sent)} ({percent(rows.withheld / rows.sent)}) got no label: "
-        f"of a person at most {most} may be released. They are not in the model."
+        f"at most {most} labels of a person may be released. These rows are not in the model."
     )
 
 

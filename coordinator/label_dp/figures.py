@@ -1,4 +1,4 @@
-"""What the active party tells of a label-dp job, typed; and, where its own report is at hand, what it found."""
+"""Typed figures that the active party reports of a label-dp job, and those of its own report if that is at hand."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from blindfit.parties.training.report import TimingFigures
 
 @dataclass(frozen=True)
 class ReleasedEvaluation:
-    """Against released labels; all but the first two need the mechanism's bias removed."""
+    """Figures against released labels; all but the first two need the mechanism's bias removed."""
 
     rows: int
     mse_released: float
     mse: float | None = None
     mse_error: float | None = None
     noise_variance: float | None = None
-    gain: float | None = None  # what the error of a constant is above the model's
+    gain: float | None = None  # error of a constant minus error of the model
     gain_error: float | None = None
 
 
 @dataclass(frozen=True)
 class Figures(MeasuredFigures):
-    """Everything that the report says about a fit, and who it is about.
+    """Everything that the report states about a fit, and about whom.
 
     Args:
-        on_released, on_true: None where nothing was evaluated, or only the coordinator's part is known.
+        on_released, on_true: figures; None if nothing was evaluated, or if only the coordinator's part is known.
     """
 
     rows: RowFigures
@@ -43,14 +43,16 @@ class Figures(MeasuredFigures):
 
     @property
     def bias(self) -> str:
-        """In a word."""
+        """State of the bias in a few words."""
         removed = "bias removed" if self.fit.debiased else "bias not removed"
         return removed if self.privacy.has_a_bias else "noise without bias"
 
 
 def figures_of(report: Mapping[str, Any]) -> Figures:
-    """Raises:
-    DataError: names the party and the figure that is missing or not what it must be.
+    """Return the figures of a report.
+
+    Raises:
+        DataError: a figure is missing or wrong; names the party and the figure.
     """
     active, server = members_of(report)
     summary = report["parties"][active]["summary"]

@@ -71,10 +71,10 @@ def _error_card(facts: Figures) -> Iterator[Card]:
 
 
 def evaluation_lines(facts: Figures) -> Iterator[tuple[str, str, str]]:
-    """What, how much, and what it is."""
+    """Yield name, value and meaning of each figure."""
     true, released = facts.on_true, facts.on_released
     if true is not None:
-        rows = f"on {quantity(true.rows, 'row')} of {facts.active}'s own with true labels, not trained on"
+        rows = f"on {quantity(true.rows, 'row')} of {facts.active} with true labels, which are not in the training"
         yield "mean squared error", figure(true.mse), rows
         if true.mae is not None:
             yield "mean absolute error", figure(true.mae), "the same rows"
@@ -83,7 +83,7 @@ def evaluation_lines(facts: Figures) -> Iterator[tuple[str, str, str]]:
         yield (
             "mean squared error, noisy",
             figure(released.mse_released),
-            f"against the released labels of {quantity(released.rows, 'held-out row')}: no error of the model alone",
+            f"against the released labels of {quantity(released.rows, 'held-out row')}, with the noise of the labels",
         )
         yield from _list_corrections(released)
 
@@ -92,18 +92,18 @@ def _list_corrections(released: ReleasedEvaluation) -> Iterator[tuple[str, str, 
     known = (released.mse, released.mse_error, released.noise_variance, released.gain, released.gain_error)
     shown = [figure(number) for number in known if number is not None]
     if len(shown) < len(known):
-        yield "mean squared error, true", "cannot be told", "the mechanism's bias was not removed"
+        yield "mean squared error, true", "unknown", "the mechanism's bias was not removed"
         return
     mse, mse_error, noise_variance, gain, gain_error = shown
     yield "noise of a label", noise_variance, "its variance, known from the mechanism"
     yield (
         "mean squared error, true",
         f"{mse} +- {mse_error}",
-        "an estimate: the one less the other, and its standard error; no true label was used",
+        "an estimate, the first minus the second, with its standard error; no true label was used",
     )
     yield (
         "gain over a constant",
         f"{gain} +- {gain_error}",
-        "an estimate of how far the model's true mean squared error is below that of the training labels' mean: far "
-        "more certain, as the noise cancels",
+        "an estimate of how far the model's true mean squared error is below the error of the training labels' mean: "
+        "far more precise, because the noise cancels",
     )

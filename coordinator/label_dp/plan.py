@@ -1,7 +1,7 @@
-"""The plan of a label-dp job: what each mechanism's noise does to a model at each epsilon. Their laws are public.
+"""The plan of a label-dp job: the effect of each mechanism's noise on a model at each epsilon. Their laws are public.
 
 A linear model of k weights that is fitted to n noisy labels moves by the deviation of one label's noise, times
-sqrt(k / n), in the root mean square of its predictions; a bias that is not removed stays, however many the rows.
+sqrt(k / n), in the root mean square of its predictions. A bias that is not removed stays for any number of rows.
 """
 
 from __future__ import annotations
@@ -26,17 +26,18 @@ from blindfit.parties.label_dp.consumer import read_rows
 from blindfit.parties.label_dp.settings import CANNOT_DEBIAS, LabelDPJob, LabelDPSettings, MechanismName
 from blindfit.parties.training.rows import check_features
 
-NEEDS_A_WIDTH = "rp-banded"  # is compared where the job says one
-Errors = dict[str, dict[float, float | None]]  # by mechanism and epsilon; None where it has no such epsilon
+NEEDS_A_WIDTH = "rp-banded"  # is compared if the job sets one
+Errors = dict[str, dict[float, float | None]]  # by mechanism and epsilon; None if it has no such epsilon
 
 
 def plan(job: Job[LabelDPJob], active: PartyHere, asked: Asked, on_done: Callable[[int, int], None]) -> Plan:
-    """
+    """Return the plan.
+
     Args:
-        on_done: told how many mechanisms are done, and of how many.
+        on_done: function that receives the number of finished mechanisms, and of all mechanisms.
 
     Raises:
-        ConfigError: an option that goes with WALR alone, or labels that are no numbers.
+        ConfigError: an option is only for WALR, or labels are not numbers.
     """
     asked.refuse_of_walr("label-dp")
     source = check_features(active.source(), "an active party")
@@ -79,8 +80,9 @@ def plan(job: Job[LabelDPJob], active: PartyHere, asked: Asked, on_done: Callabl
 
 
 def _labels(job: Job[LabelDPJob]) -> tuple[LabelGrid, int, str]:
-    """Their public range, how many rows of a person count, and the range in words. From the server's file, where it is
-    here: errors are told as shares of the range, so any range will do.
+    """Return the public range of labels, the number of rows of a person that count, and the range in words.
+
+    They come from the server's file if it is here. Else any range will do, because errors are shares of the range.
     """
     privacy = job.parameters.required_privacy
     (name,) = job.with_role("measurement")
@@ -96,7 +98,7 @@ def _labels(job: Job[LabelDPJob]) -> tuple[LabelGrid, int, str]:
 
 
 def _settings(own: LabelDPSettings) -> Iterator[LabelDPSettings]:
-    """Every mechanism with its defaults, the job's as it is set."""
+    """Yield every mechanism with its defaults; the job's mechanism with its settings."""
     for name in get_args(MechanismName):
         if name == own.mechanism:
             yield own
@@ -110,7 +112,7 @@ def _with(job: Job[LabelDPJob], settings: LabelDPSettings, epsilon: float) -> Jo
 
 
 def _error(job: Job[LabelDPJob], grid: LabelGrid, rows_of_unit: int, weights_per_row: float) -> float | None:
-    """Root mean square of what the mechanism adds to a prediction, over the range."""
+    """Return the root mean square of what the mechanism adds to a prediction, as a share of the range."""
     settings, epsilon = job.parameters.label_dp, job.parameters.required_privacy.epsilon
     try:
         check_label_epsilon(epsilon, settings.mechanism)
@@ -134,8 +136,8 @@ def _table(errors: Errors, epsilons: list[float]) -> Table:
 
     rows = tuple((name, *(cell(of[epsilon]) for epsilon in epsilons)) for name, of in errors.items())
     return Table(
-        "What each mechanism adds to a prediction",
-        "Root mean square in percent of the labels' range, by epsilon: noise, and the bias that stays.",
+        "Error that each mechanism adds to a prediction",
+        "Root mean square in percent of the range of labels, by epsilon: noise, and the remaining bias.",
         ("mechanism", *(f"{epsilon:g}" for epsilon in epsilons)),
         rows,
     )
@@ -156,7 +158,7 @@ def _advice(mechanism: str, errors: Errors, best: Mapping[float, str | None], ow
 
 
 def _of_trees(job: Job[LabelDPJob], grid: LabelGrid, rows_of_unit: int, n_rows: int) -> Iterator[str]:
-    """The plan is of a linear model."""
+    """Yield a remark about trees: the plan assumes a linear model."""
     chosen = job.parameters.label_dp
     mechanism, _ = expected_mechanism(grid, job, rows_of_unit)
     profile = NoiseProfile.of(mechanism, debias=chosen.debias)
@@ -171,6 +173,8 @@ def _plot(errors: Errors, epsilons: list[float]) -> Plot:
         if points:
             x, y = zip(*points, strict=True)
             axes.plot(x, y, label=name, color=f"C{place}", linewidth=1.5, marker="o", markersize=3)
-    set_log_scale(axes, lambda value: f"{100 * value:g} %")
+    set_log_scale(axes, lambda value: f"{100 * value:g}%")
     axes.legend(frameon=False, labelcolor=MUTED, fontsize=8)
-    return Plot("What each mechanism adds to a prediction", "Root mean square, of the labels' range.", svg_of(figure))
+    return Plot(
+        "Error that each mechanism adds to a prediction", "Root mean square, of the labels' range.", svg_of(figure)
+    )

@@ -1,4 +1,4 @@
-"""The plots of a label-dp report: what the mechanism does to a label, and what was fitted to noisy ones."""
+"""The plots of a label-dp report: the effect of the mechanism on a label, and the fit to noisy labels."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ LAW_COLOURS = (POSITIVE, INK, NEGATIVE)
 
 
 def plot_fit(held_out: Mapping[str, Sequence[float]], *, unbiased: str) -> Plot | None:
-    """Plot fitted against noisy labels; return None where no row was held out.
+    """Return a plot of fitted against noisy labels; None if no row was held out.
 
     Args:
-        unbiased: why the labels have no bias; empty where they have one.
+        unbiased: reason why the labels have no bias; empty if they have a bias.
     """
     fitted, noisy = held_out["fitted"], held_out["noisy"]
     if not fitted:
@@ -27,14 +27,14 @@ def plot_fit(held_out: Mapping[str, Sequence[float]], *, unbiased: str) -> Plot 
     axes.grid(color=LINE, linewidth=0.7)
     axes.set_xlabel("fitted", color=MUTED)
     axes.set_ylabel("released label", color=MUTED)
-    note = f"{len(fitted)} held-out rows. The line is where both are equal; the scatter about it is mostly noise."
+    note = f"{len(fitted)} held-out rows. On the line both are equal. The scatter around it is mostly noise."
     if unbiased:
-        note += f" {unbiased}: the labels average to the line where the model is right."
+        note += f" {unbiased}: where the model is right, labels average to the line."
     return Plot("Noisy labels against fitted", note, svg_of(drawn))
 
 
 def laws_plot(laws: Sequence[Mapping[str, Any]]) -> Plot:
-    """The law of what is released, at three labels."""
+    """Return a plot of the law of released labels, for three labels."""
     drawn, axes = figure_of(height_inches=2.7)
     discrete = any(law["discrete"] for law in laws)
     for law, colour in zip(laws, LAW_COLOURS, strict=True):
@@ -51,7 +51,7 @@ def laws_plot(laws: Sequence[Mapping[str, Any]]) -> Plot:
     legend = axes.legend(title="label", frameon=False, labelcolor=MUTED, fontsize=8)
     legend.get_title().set_color(MUTED)
     note = (
-        "What is released of three labels, before any debiasing, without the far tails: the more the curves overlap, "
-        "the less a released label tells."
+        "The law of released labels for three labels, before debiasing and without the far tails: the more the curves "
+        "overlap, the less a released label reveals."
     )
     return Plot("Law of the mechanism", note, svg_of(drawn))

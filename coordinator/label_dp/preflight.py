@@ -28,8 +28,8 @@ from blindfit.parties.label_dp.settings import LabelDPJob, LabelDPSettings
 from blindfit.parties.training.rows import check_features
 
 BYTES_PER_ID, BYTES_PER_LABEL = 12, 10
-WEAK = 0.1  # of the range: what noise may add to a prediction
-WEAK_TREES = 0.05  # likewise: a leaf fits few rows, and what there is to learn is a few percent of the range as a rule
+WEAK = 0.1  # of the range: error that noise may add to a prediction
+WEAK_TREES = 0.05  # likewise: a leaf fits few rows, and there are mostly a few percent of the range to learn
 AGAIN = "only a release that was made before is given again"
 
 
@@ -47,7 +47,7 @@ def leaks(job: Job[LabelDPJob]) -> Iterator[Finding]:
     )
     if not chosen.debias:
         yield Finding(
-            "warning", "bias", f"that of {chosen.mechanism} stays: the model learns what it makes of a label's mean"
+            "warning", "bias", f"the bias of {chosen.mechanism} stays: the model learns the biased mean of a label"
         )
 
 
@@ -63,7 +63,7 @@ def check_rows(job: Job[LabelDPJob], here: Sequence[PartyHere]) -> Iterator[Find
 
 
 def _check_labels(job: Job[LabelDPJob], party: PartyHere, noise: list[float]) -> Iterator[Finding]:
-    """Adds the noise of a label to `noise`."""
+    """Add the noise of a label to `noise`."""
     dataset, privacy, chosen = party.dataset, job.parameters.required_privacy, job.parameters.label_dp
     event = job.parameters.event_at_server(UNITS["person" if dataset.person else "row"][1])
     yield from describe_budget(party, event, AGAIN)
@@ -72,7 +72,7 @@ def _check_labels(job: Job[LabelDPJob], party: PartyHere, noise: list[float]) ->
     settings_on(grid, job.parameters, rows)  # the active party refuses these, and the server what cannot be fitted
     try:
         mechanism, guessed = expected_mechanism(grid, job, rows)
-    except BlindfitError as error:  # as the server says it
+    except BlindfitError as error:  # in the server's words
         raise PolicyRefused(party=party.name, field="mechanism", reason=str(error)) from None
     profile = NoiseProfile.of(mechanism, debias=chosen.debias)
     std = profile.typical_std
@@ -83,15 +83,15 @@ def _check_labels(job: Job[LabelDPJob], party: PartyHere, noise: list[float]) ->
     )
     yield Finding("ok", "noise", text + given)
     if not chosen.debias:
-        yield Finding("note", "bias", f"of up to {profile.largest_bias:.3g}{given}")
+        yield Finding("note", "bias", f"up to {profile.largest_bias:.3g}{given}")
 
 
 def expected_mechanism(grid: LabelGrid, job: Job[LabelDPJob], max_rows_per_person: int) -> tuple[LabelMechanism, bool]:
-    """What the job would draw with, made without looking at a label; whether a prior had to be guessed for it."""
+    """Return the mechanism of the job, made without a label; and True if a prior had to be guessed for it."""
     return _fit_expected(settings_on(grid, job.parameters, max_rows_per_person))
 
 
-@lru_cache(maxsize=128)  # a plan asks for some again, and a linear program takes seconds; no label has a part in any
+@lru_cache(maxsize=128)  # a plan needs some again, and a linear program takes seconds; no label enters it
 def _fit_expected(settings: MechanismSettings) -> tuple[LabelMechanism, bool]:
     if not settings.estimates_prior:
         return fit(settings, [], system_uniform).mechanism, False
@@ -137,10 +137,11 @@ def _check_noise(rows: Rows, noise_std: float, width: float) -> Finding:
 
 
 def trees_on_noise(chosen: LabelDPSettings, n_rows: int, noise_of_range: float) -> str:
-    """What to know of trees on labels of so much noise; empty where they stand it, and of other regressors.
+    """Return a warning about trees on labels with so much noise; empty for other regressors, and if trees stand it.
 
-    The mean of a leaf's labels is off by the noise of one, over the root of the leaf's rows. A forest's trees see the
-    same labels, so that its mean is hardly nearer.
+    The mean of a leaf's labels is off by the noise of one label, divided by the root of the leaf's rows. A forest's
+    trees
+    see the same labels, so its mean is hardly better.
 
     Args:
         noise_of_range: standard deviation of a label's noise, as a share of the labels' range.
@@ -155,7 +156,7 @@ def trees_on_noise(chosen: LabelDPSettings, n_rows: int, noise_of_range: float) 
         return ""
     return (
         f"a tree of {leaves} leaves follows the noise: the mean of a leaf is off by about {off:.1%} of the range, and "
-        f'{chosen.regressor} may be no better than a constant: set label_dp.regressor = "ridge", or raise '
+        f'{chosen.regressor} may be no better than a constant. Set label_dp.regressor = "ridge", or raise '
         f"label_dp.options.min_samples_leaf above {max(least, n_rows // leaves):,}"
     )
 

@@ -1,4 +1,4 @@
-"""The privacy statement of a label-dp report: what is protected, how well, who learnt what, who must not collude.
+"""The privacy statement of a label-dp report: what is protected, how strongly, who learnt what, who may collude.
 
 Source: the docstring of algorithms/protocols/label_dp/release.py (model, what each role learns).
 """
@@ -24,8 +24,10 @@ COORDINATOR_LEARNT = (
 
 
 def privacy_statement(report: Mapping[str, Any]) -> list[Section]:
-    """Raises:
-    DataError: a figure is missing, so nothing can be promised.
+    """Return the sections of the statement.
+
+    Raises:
+        DataError: a figure is missing, so nothing can be promised.
     """
     facts = figures_of(report)
     return [
@@ -41,7 +43,9 @@ def privacy_statement(report: Mapping[str, Any]) -> list[Section]:
         measured.coordinator_learnt(facts, COORDINATOR_LEARNT, all_here=bool(report["parties_here"])),
         measured.key_node_learnt(),
         measured.collusion(
-            measured.describe_trust(facts, revealed="every label is revealed to them", whatever="whatever it asks for")
+            measured.describe_trust(
+                facts, revealed="every label is revealed to them", despite="no matter what it asks for"
+            )
         ),
         measured.not_covered(),
     ]
@@ -62,7 +66,7 @@ def _unit(facts: Figures) -> Section:
     return measured.unit(
         facts,
         of_a_row="its whole value.",
-        of_a_person=f"releases at most {most} of a person; further rows get no label.",
+        of_a_person=f"releases at most {most} labels of a person; further rows get no label.",
     )
 
 
@@ -81,21 +85,21 @@ def _mechanism(facts: Figures) -> Section:
     ]
     if privacy.max_rows_per_person:
         sentences.append(
-            f"Each row's label costs epsilon {figure(privacy.epsilon_of_row)}; those of a person's rows add up."
+            f"Each row's label costs epsilon {figure(privacy.epsilon_of_row)}; the costs of a person's rows add up."
         )
     if privacy.prior_mechanism:
         sentences.append(
-            f"Epsilon {figure(privacy.epsilon_prior)} of each row went into an estimate of how the labels are "
-            f"distributed ({privacy.prior_mechanism}), which chose the mechanism; the rest into the labels."
+            f"Epsilon {figure(privacy.epsilon_prior)} of each row paid for an estimate of the distribution of labels "
+            f"({privacy.prior_mechanism}), which chose the mechanism. The rest paid for the labels."
         )
     return Section("mechanism", "Mechanism", tuple(sentences))
 
 
 def _noise(facts: Figures) -> Section:
     privacy = facts.privacy
-    treated = "The mean of what is released is the label, as clipped and rounded."
+    treated = "The mean of a released label is the clipped and rounded label."
     if privacy.has_a_bias and facts.fit.debiased:
-        treated = "Its bias was removed by a public map, which is post-processing; what clipping does remains."
+        treated = "Its bias was removed by a public map, which is post-processing; the effect of clipping remains."
     elif privacy.has_a_bias:
         treated = f"Its bias, of up to {figure(privacy.largest_bias)}, was not removed."
     return measured.noise(
@@ -108,27 +112,30 @@ def _noise(facts: Figures) -> Section:
 def _composition(facts: Figures) -> Section:
     return measured.composition(
         facts,
-        each=("Labels of different units are randomised apart, so one release of all of them costs what one costs.",),
+        each=(
+            "Labels of different units are randomised independently, so one release of all labels costs as much as "
+            "that of one unit.",
+        ),
         again="The noisy labels are remembered: the same release again, of any rows and to anyone, gives the same "
-        "ones. No new noise, no new charge, and nothing that averages out.",
+        "labels. It has no new noise and no new charge, and repeats average nothing out.",
     )
 
 
-# --- who learnt what ---------------------------------------------------------------------------------------
+# --- knowledge ----- ---------------------------------------------------------------------------------------
 
 
 def _active_learnt(facts: Figures) -> Section:
     missed = facts.rows.withheld
-    which = f", and which {quantity(missed, 'row')} got none" if missed else ""
+    which = f", and which {quantity(missed, 'row')} got no label" if missed else ""
     return measured.active_learnt(
         facts,
         f"A noisy label of each of its {quantity(facts.rows.sent - missed, 'row')}, held-out ones included{which}.",
         "The mechanism with all its parameters, and what was released about this population before.",
         "Everything after it, the model, its predictions and its estimated error, is computed from the noisy "
         "labels and its own rows: post-processing, which costs no further privacy.",
-        "That all the ids it sent are in the dataset.",
+        "The fact that all the ids it sent are in the dataset.",
         *(
-            (f"Its own true labels, with which it evaluated the model; they are not {facts.server}'s.",)
+            (f"Its own true labels, with which it evaluated the model; these labels do not come from {facts.server}.",)
             if facts.fit.evaluated_on_true_labels
             else ()
         ),
@@ -147,8 +154,10 @@ def _server_learnt(facts: Figures) -> Section:
 
 
 def describe_release(_entry: LedgerEntry, labels: StoredLabels | None) -> str:
-    """Name what a ledger's entry paid for, where it was a release of labels; else return an empty text."""
+    """Name what a ledger's entry paid for if it was a release of labels; else return an empty text."""
     if labels is None:
         return ""
-    of_what = "every label" if labels.labels_sha256 else "under way, or lost" if labels.is_under_way else "prior alone"
+    of_what = (
+        "every label" if labels.labels_sha256 else "under way, or lost" if labels.is_under_way else "only the prior"
+    )
     return f'{of_what}, {labels.mechanism}, "{labels.release}"'

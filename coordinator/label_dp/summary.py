@@ -31,10 +31,10 @@ def _evaluation(facts: Figures) -> Iterator[tuple[str, str]]:
     if released is None:
         return
     if released.gain is None or released.gain_error is None:
-        yield "error", f"mean squared {figure(released.mse_released)} against noisy labels, bias and noise included"
+        yield "error", f"mean squared {figure(released.mse_released)} against noisy labels, with their bias and noise"
         return
     yield (
         "gain",
-        f"mean squared error {figure(released.gain)} +- {figure(released.gain_error)} below a constant's, estimated "
-        f"from {count(released.rows)} noisy labels",
+        f"mean squared error {figure(released.gain)} +- {figure(released.gain_error)} below the error of a constant, "
+        f"estimated from {count(released.rows)} noisy labels",
     )

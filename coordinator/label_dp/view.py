@@ -1,4 +1,4 @@
-"""How a coordinator shows a label-dp job."""
+"""The view of a label-dp job."""
 
 from __future__ import annotations
 

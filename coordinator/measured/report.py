@@ -1,4 +1,4 @@
-"""What the reports of two protocols share: an active party fits a model to what a measurement server releases."""
+"""Common parts of the reports of two systems: an active party fits a model to a measurement server's release."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from blindfit.parties.training.report import MeasuredPrivacy
 
 @dataclass(frozen=True)
 class MeasuredFigures:
-    """Who a fit is about, and what was promised."""
+    """The parties of a fit, and the promise."""
 
     active: str
-    server: str  # or both, in words, where labels are split between two
+    server: str  # or both names, if labels are split between two servers
     privacy: MeasuredPrivacy
 
     @property
     def owners(self) -> list[str]:
-        """Who has the model, or a part of it."""
+        """Parties that have the model, or a part of it."""
         return [self.active]
 
 
 def members_of(report: Mapping[str, Any]) -> tuple[str, str]:
-    """The active party and the measurement server, or both of them in words.
+    """Return the active party and the measurement server, or the names of both servers.
 
     Raises:
         DataError: the report does not name both.
@@ -50,9 +50,11 @@ def releases(facts: MeasuredFigures) -> str:
 def party_rows(
     facts: MeasuredFigures, report: Mapping[str, Any], sent: int, holders: Mapping[str, int | None] | None = None
 ) -> list[PartyRow]:
-    """Args:
-    sent: rows of the active party that the measurement server was asked about.
-    holders: of other parties with a part of the model, the rows that each has sent.
+    """Return the rows of the table of parties.
+
+    Args:
+        sent: rows that the active party sent to the measurement server.
+        holders: rows that each other party with a part of the model has sent.
     """
     of_holders = {facts.active: sent, **(holders or {})}
     rows = {name: process_of(report, name).dataset_rows for name in report["parties"]} | of_holders
@@ -63,8 +65,10 @@ def party_rows(
 
 
 def unit(facts: MeasuredFigures, *, of_a_row: str, of_a_person: str) -> Section:
-    """Args:
-    of_a_row: what of a row is protected. of_a_person: what the server does with too many rows of a person.
+    """Return the section about the protected unit.
+
+    Args:
+        of_a_row: protected part of a row. of_a_person: treatment of a person with too many rows, by the server.
     """
     unit, most = facts.privacy.unit, facts.privacy.max_rows_per_person
     scope = (
@@ -81,9 +85,10 @@ def noise(*sentences: str) -> Section:
 
 
 def composition(facts: MeasuredFigures, *, again: str, each: tuple[str, ...] = ()) -> Section:
-    """
+    """Return the section about composition.
+
     Args:
-        again: what the same request gets. each: what one release costs.
+        again: answer to the same request. each: cost of one release.
     """
     privacy = facts.privacy
     sentences = (
@@ -94,12 +99,12 @@ def composition(facts: MeasuredFigures, *, again: str, each: tuple[str, ...] = (
         again,
         _ledger(facts),
     )
-    return Section("composition", "What it was composed with", sentences)
+    return Section("composition", "Composition", sentences)
 
 
 def _ledger(facts: MeasuredFigures) -> str:
     return (
-        f"{facts.server} keeps the ledger; these figures are as {facts.active} was told them. "
+        f"{facts.server} keeps the ledger; {facts.active} received these figures from it. "
         "Releases of the same labels outside this ledger are not counted."
     )
 
@@ -111,24 +116,26 @@ def active_learnt(facts: MeasuredFigures, *sentences: str) -> Section:
 def coordinator_learnt(
     facts: MeasuredFigures, sentences: tuple[str, ...], *, all_here: bool, in_parts: bool = False
 ) -> Section:
-    """Args:
-    sentences: what it learnt where parties are apart.
-    in_parts: whether others than the active party have a part of the model.
+    """Return the section about the coordinator.
+
+    Args:
+        sentences: knowledge of the coordinator if parties are on different machines.
+        in_parts: True if parties other than the active party have a part of the model.
     """
     of = "" if in_parts else f" of {facts.active}"
     here = (
-        "In this run, however, all parties ran on this machine: whoever can read its files sees all of them, and "
-        f"this report shows the model{of}. Between organisations the coordinator never gets it."
+        "In this run, however, all parties ran on this machine: anyone who can read its files sees all of them. "
+        f"This report shows the model{of}. Between organisations the coordinator never gets it."
     )
     said = (*sentences, here) if all_here else sentences
     return Section("learnt-coordinator", "What the coordinator learnt", said)
 
 
 def key_node_learnt() -> Section:
-    return Section("learnt-key-node", "What a key node learnt", ("Nothing. This protocol uses none.",))
+    return Section("learnt-key-node", "What a key node learnt", ("Nothing. This system uses no key node.",))
 
 
-WATCHED = "Whoever only watches the network sees who talks to whom, when, and how much: connections are encrypted."
+WATCHED = "Anyone who watches the network sees who talks to whom, when, and how much: connections are encrypted."
 
 
 def budget(facts: MeasuredFigures) -> str:
@@ -139,18 +146,18 @@ def collusion(sentences: tuple[str, ...]) -> Section:
     return Section("collusion", "Who may collude with whom", (*sentences, WATCHED))
 
 
-def describe_trust(facts: MeasuredFigures, *, revealed: str, whatever: str) -> tuple[str, ...]:
-    """Return who may collude with whom where one server is trusted with labels.
+def describe_trust(facts: MeasuredFigures, *, revealed: str, despite: str) -> tuple[str, ...]:
+    """Return who may collude with whom if one server is trusted with labels.
 
     Args:
-        revealed: by a server that colludes. whatever: the active party may try.
+        revealed: facts that a colluding server reveals. despite: attempts of the active party.
     """
     return (
         f"{facts.server} is trusted: it holds the labels in the clear, draws the noise and keeps the ledger. "
         f"If it colludes with anyone, {revealed}.",
-        f"{facts.active} is not trusted with labels: {whatever}, it learns no more than the budget allows.",
-        f"{facts.active}, the coordinator and any other clients of {facts.server} may collude: what they learn "
-        f"together about the labels of {facts.privacy.population} is bounded by the budget, {budget(facts)}.",
+        f"{facts.active} is not trusted with labels: it learns no more than the budget allows, {despite}.",
+        f"{facts.active}, the coordinator and any other active parties of {facts.server} may collude: the budget, "
+        f"{budget(facts)}, bounds what they learn together about the labels of {facts.privacy.population}.",
     )
 
 
@@ -159,9 +166,9 @@ def not_covered() -> Section:
         "not-covered",
         "What epsilon does not cover",
         (
-            "Features, ids, and which rows there are. A model depends on its owner's features without any noise: "
+            "Features, ids, and the set of rows. A model depends on its owner's features without any noise: "
             "consider that before giving it away.",
-            "What follows from a true correlation: a good model predicts labels, even of people outside the data.",
-            "How long a computation takes.",
+            "Conclusions from a true correlation: a good model predicts labels, even of people outside the data.",
+            "The duration of a computation.",
         ),
     )

@@ -1,4 +1,4 @@
-"""How many rows of a person count, of whose labels a WALR release hides all: its noise grows with them."""
+"""The number of a person's rows that count. A WALR release hides the labels of all, so its noise grows with them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from blindfit.coordinator.terminal.wording import join_names
 
 @dataclass(frozen=True)
 class RowsOfUnit:
-    """
+    """Number of rows in the protected unit.
+
     Args:
-        of_person: the unit is a person, not a row.
-        assumed: what was taken for granted, in words that begin with "if"; none where it is known.
+        of_person: True if the unit is a person, False if it is a row.
+        assumed: assumption, in words that begin with "if"; empty if the number is known.
     """
 
     count: int
@@ -25,7 +26,7 @@ class RowsOfUnit:
 
     @classmethod
     def of(cls, job: Job[Any], here: Sequence[PartyHere]) -> RowsOfUnit:
-        """As the job says; else as the servers' datasets declare it, where their files are here."""
+        """Return the number from the job; else from the servers' datasets, if their files are here."""
         if (asked := job.parameters.required_privacy.max_rows_per_person) is not None:
             return cls(asked, of_person=True)
         servers = job.with_role("measurement")
@@ -41,5 +42,5 @@ class RowsOfUnit:
 
     @property
     def caveat(self) -> str:
-        """To put after a number that hangs on it."""
+        """Text to put after a number that depends on it."""
         return f", {self.assumed}" if self.assumed else ""

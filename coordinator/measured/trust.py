@@ -18,7 +18,7 @@ ANSWERED_BEFORE = "only a request that was answered before gets its answer again
 def rows_are_hidden(active: str, server: str) -> Iterator[Finding]:
     yield Finding("note", "who learns what", f"{server} sees the ids of {active}'s rows, and no feature or score")
     text = f"{server} cannot check how long rows are: {active} must be trusted to follow the protocol"
-    yield Finding("warning", "unchecked-rows", f"{text}; the report will say so")
+    yield Finding("warning", "unchecked-rows", f"{text}; the report will state this")
 
 
 def rows_are_in_shares(job: Job[Any], active: str, servers: str) -> Iterator[Finding]:
@@ -39,13 +39,13 @@ def leaks_of_shares(job: Job[WalrJob], active: str, servers: str) -> Iterator[Fi
     yield Finding(
         "note",
         "who learns what",
-        f"{active} learns one noisy sum; (epsilon {privacy.epsilon:g}, delta {privacy.delta:g}) label DP against it "
-        f"together with one server, epsilon {both:.3g} against it alone; both servers together know every label",
+        f"{active} learns one noisy sum. Label DP: (epsilon {privacy.epsilon:g}, delta {privacy.delta:g}) against it "
+        f"together with one server, epsilon {both:.3g} against only {active}; both servers together know every label",
     )
 
 
 # What each flag of policy.unsafe gives up.
 GIVEN_UP = {
-    "unchecked-rows": "rows come encrypted, so the server cannot see that they are as short as the noise is made for: "
-    "an active party that sends longer ones learns more of the labels than epsilon allows",
+    "unchecked-rows": "rows come encrypted, so the server cannot check their length, for which the noise is made: "
+    "an active party that sends longer rows learns more about the labels than epsilon allows",
 }

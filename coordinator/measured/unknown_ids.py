@@ -31,7 +31,7 @@ def check_ids_of(active: str, asked: Any, servers: Sequence[PartyHere]) -> Itera
     """Compare the ids that the active party asks for with those of each server.
 
     Args:
-        asked: (rows,), as a pyarrow array.
+        asked: ids, (rows,), as a pyarrow array.
     """
     for server in servers:
         known = pc.is_in(asked, value_set=ids_of(server))
@@ -41,7 +41,7 @@ def check_ids_of(active: str, asked: Any, servers: Sequence[PartyHere]) -> Itera
 
 
 def ids_of(party: PartyHere) -> Any:
-    """Return (rows,) the ids of a party's table."""
+    """Return the ids of a party's table, (rows,)."""
     batches = party.source().batches(persons=False, labels=False, features=False)
     return pa.concat_arrays([batch.ids for batch in batches])
 

@@ -31,12 +31,12 @@ MOST_REASON_CHARS = 500
 
 
 def accounts_of(settings: PartySettings) -> dict[str, Account]:
-    """Return the account of each population, by its name; "" for that of all datasets without one."""
+    """Return the account of each population by name, and under "" the account of all datasets without a population."""
     return {account.population: account for account in (Account.of(settings, name) for name in settings.datasets)}
 
 
 def render(settings: PartySettings, store: Store) -> Iterator[RenderableType]:
-    """Yield the tables of the account; none where nothing was revealed."""
+    """Yield the tables of the account; nothing if nothing was revealed."""
     reader = store.reader()
     entries = reader.disclosures()
     if not entries:
@@ -64,7 +64,7 @@ def document(store: Store) -> list[dict[str, object]]:
 def about(entry: Disclosure) -> str:
     people = entry.population or WITHOUT
     what = {"labels": f"labels {entry.about}", "scores": "scores of rows", "columns": f"columns of {entry.about}"}
-    return f"{people}: {what.get(entry.subject, f'who is in {entry.about}' if entry.about else entry.subject)}"
+    return f"{people}: {what.get(entry.subject, f'membership in {entry.about}' if entry.about else entry.subject)}"
 
 
 def _limits(settings: PartySettings, store: Store) -> WholeTable:
@@ -91,7 +91,7 @@ def _limits(settings: PartySettings, store: Store) -> WholeTable:
 
 
 def _models(account: Account, reader: AccountReads) -> int:
-    """Return how many models have revealed something of rows' scores; a fit and its scores are one model.
+    """Return the number of models that revealed something of rows' scores; a fit and its scores are one model.
 
     An entry of an older version names the model and a snapshot.
     """
@@ -101,7 +101,7 @@ def _models(account: Account, reader: AccountReads) -> int:
 
 
 def _scores(settings: PartySettings, dataset: str, reader: Reads) -> Iterator[tuple[str, str, str, str]]:
-    """Yield what was revealed of the one row of which most was, and how much may be."""
+    """Yield what was revealed about the row with the most revelations, and the limit."""
     account, declared = Account.of(settings, dataset), settings.datasets[dataset]
     snapshots = reader.snapshots(dataset)
     entries = account.entries(reader, "scores")
@@ -125,16 +125,16 @@ def _columns(account: Account, reader: AccountReads) -> dict[str, float]:
 
 
 def _membership(entry: Disclosure) -> list[str]:
-    """Return which limits of membership count an entry: those with each party, and that of draws over all parties."""
+    """Return the limits of membership that count an entry: those with each party, and the limit of draws."""
     if entry.event == randomness.EVENT:
-        return ["draws of who is held out"]
+        return ["draws of held-out rows"]
     kinds = {linkages.BY_IDS: "unsuccessful alignments", linkages.COMMON_ROWS: "numbers of rows in common"}
     kind = "linkages" if entry.event.startswith(linkages.EVENT) else kinds.get(entry.event)
     return [f"{kind} with {other}" for other in entry.learner.split(",")] if kind else []
 
 
 def summarise(settings: PartySettings, store: Store, dataset: str) -> str:
-    """Return what was revealed about a dataset's people, for the operator who is asked about a job on it."""
+    """Return what was revealed about a dataset's people, for the operator who decides on a job."""
     account, reader = Account.of(settings, dataset), store.reader()
     parts = []
     if account.counts_labels:
@@ -149,7 +149,7 @@ def summarise(settings: PartySettings, store: Store, dataset: str) -> str:
 
 
 def is_reason(reason: str) -> bool:
-    """Return whether the operator's words can be kept, and shown on a terminal."""
+    """Return True if the operator's words can be kept and shown on a terminal."""
     return 1 <= len(reason) <= MOST_REASON_CHARS and reason.isprintable()
 
 
@@ -157,7 +157,7 @@ def reset(settings: PartySettings, store: Store, dataset: str, reason: str) -> F
     """Start the account of a dataset's people again; the reason stays in it.
 
     Raises:
-        ConfigError: there is no such dataset, or no reason.
+        ConfigError: the dataset does not exist, or the reason is missing.
     """
     if dataset not in settings.datasets:
         raise ConfigError(
@@ -167,7 +167,7 @@ def reset(settings: PartySettings, store: Store, dataset: str, reason: str) -> F
         raise ConfigError("--reset-account needs --reason: every later approval shows it")
     reason = reason.strip()
     if not is_reason(reason):
-        raise ConfigError(f"--reason has at most {MOST_REASON_CHARS} characters, all printable, and this one has not")
+        raise ConfigError(f"--reason must have at most {MOST_REASON_CHARS} characters, all printable")
     account = Account.of(settings, dataset)
     with store.transaction() as transaction:
         number = sum(entry.subject == RESET for entry in transaction.disclosures(account.population))

@@ -1,4 +1,4 @@
-"""`blindfit benchmark`: do a party's workers work, and how much faster are they than one?"""
+"""`blindfit benchmark`: test whether a party's workers work, and measure how much faster they are than one worker."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from blindfit.parties.work.compute import workers_of
 
 KEY_BITS = (2048, 3072)
 BATCH = 2048  # residues
-ROUNDS = 32  # over a batch in one task: a quarter of a second, about what a protocol gives out
+ROUNDS = 32  # products of a batch in one task: a quarter of a second, similar to a task of a job
 TASKS_PER_WORKER = 4
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """What was measured. Rates are products mod n^2 a second, n of KEY_BITS[0], sending there and back included."""
+    """Measured speed. Rates are products mod n^2 in a second, n of KEY_BITS[0], with the transport there and back."""
 
     backend: str
     workers: int
-    product_us: dict[int, float]  # of one product on one core of this machine, by key bits
-    vector_unit: bool  # whether this processor multiplies eight at a time
-    start_s: float  # until every worker had done its first task
+    product_us: dict[int, float]  # for one product on one core of this machine, by key bits
+    vector_unit: bool  # True if this processor multiplies eight numbers at a time
+    start_s: float  # until every worker finished its first task
     one_per_s: float
     all_per_s: float
 
 
 def calibrate(settings: PartySettings, base_dir: Path) -> Found:
-    """Measure here and through the workers.
+    """Measure on this machine and through the workers.
 
     Raises:
-        ComputeFailed: the workers cannot be reached, fail, or compute something else than this process.
+        ComputeFailed: the workers cannot be reached, fail, or compute other results than this process.
     """
     with workers_of(settings, base_dir) as workers:
         measured = _measure(settings.compute.address or settings.compute.backend, workers)
@@ -62,7 +62,7 @@ def _measure(backend: str, workers: Workers) -> Calibration:
 
 
 def _random_batch(bits: int) -> tuple[Kernel, Residues, Residues]:
-    """A modulus that nobody has the key of, and two vectors."""
+    """Return a modulus whose key nobody has, and two vectors."""
     kernel = Kernel(secrets.randbits(bits) | 1 << (bits - 1) | 1)
     below = int(kernel.modulus)
     a, b = (kernel.residues(secrets.randbelow(below) for _ in range(BATCH)) for _ in range(2))
@@ -91,8 +91,8 @@ def _time(backend: str, workers: Workers, tasks: list[tuple[Kernel, Residues, Re
             backend=backend,
             failed=wrong,
             tasks=len(tasks),
-            reason="their products are not those of this process",
-            hint="a worker has another version of gmpy2, or its memory is broken",
+            reason="their products differ from those of this process",
+            hint="check the workers' version of gmpy2, and their memory",
         )
     return elapsed_s
 

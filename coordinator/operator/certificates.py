@@ -1,4 +1,4 @@
-"""What the commands of `blindfit certs` do."""
+"""The work of the `blindfit certs` commands."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def issue(
         "key_is_locked": bool(locks),
     }
     named = f"{_with_role(party, role)} until {ends}"
-    return _one_line(document, f"{folder}: {named}, all that {party} needs; its key is {_lock(locks)}")
+    return _one_line(document, f"{folder}: {named}, with all files that {party} needs; its key is {_lock(locks)}")
 
 
 def renew(directory: Path, party: str, days: int, passphrase_file: Path | None) -> Found:
@@ -75,7 +75,7 @@ def renew_crl(directory: Path, days: int, passphrase_file: Path | None) -> Found
 
 
 def describe(file: Path) -> Found:
-    """Describe a certificate, a revocation list, or the certificate in a party's folder."""
+    """Return a description of a certificate, a revocation list, or the certificate in a party's folder."""
     path = PartyFiles.in_folder(file).certificate if file.is_dir() else file
     if b"X509 CRL" in read_file(path):
         listed = _read_crl(path)
@@ -162,5 +162,5 @@ def _ask_passphrase(what: str, *, confirm: bool) -> bytes:
 
 
 def _one_line(document: dict[str, object], line: str) -> Found:
-    """Return one line, whatever a certificate says: a script may read it."""
+    """Return one line for any certificate: a script may read it."""
     return Found(document, (printable(line),))

@@ -1,4 +1,4 @@
-"""What a party's operator decides: which held jobs may run, by a digest of what was shown; its secrets' passphrase."""
+"""Decisions of a party's operator: which waiting jobs may run, by a digest of their description; and the passphrase."""
 
 from __future__ import annotations
 
@@ -25,14 +25,15 @@ def open_store(settings: PartySettings, base_dir: Path) -> Store:
     store = Store.existing(settings, base_dir)
     if store is None:
         Store.check_not_lost(settings, base_dir)
-        raise ConfigError(f"{path_of(settings, base_dir)} does not exist", hint="this party has not been started yet")
+        raise ConfigError(f"{path_of(settings, base_dir)} does not exist", hint="this party has not started yet")
     return store
 
 
 def list_held(settings: PartySettings, file: Path) -> Found:
-    """
+    """Return the jobs that wait for approval.
+
     Args:
-        file: that the settings are in, as the operator named it.
+        file: file of the settings, as the operator named it.
     """
     store = open_store(settings, file.parent)
     held = [HeldJob.of(row, settings, file) for row in store.reader().sessions("HELD")]
@@ -46,28 +47,29 @@ def approve_shown(
     """Show a job that waits, ask, and approve it.
 
     Args:
-        confirm: asks the person at the terminal; None where nobody may be asked.
+        confirm: function that asks the person at the terminal; None if nobody may be asked.
 
     Raises:
-        ConfigError: nobody can say yes to what was shown, or it no longer waits.
+        ConfigError: nobody can answer the question, or the job no longer waits.
     """
     store = open_store(settings, file.parent)
     job = HeldJob.of(_waiting(store.reader(), session, file), settings, file)
     Found({}, job.describe(store)).show(console)
     if confirm is None:
-        raise ConfigError("the digest is missing, without which nothing is approved", hint=f"as shown: {job.command}")
+        raise ConfigError("the digest is missing, and an approval needs it", hint=f"as shown: {job.command}")
     if confirm(f"Approve {job.asked.digest}?"):
         return decide(settings, file, session, job.asked.digest, refuse=False)
     return Found({"session": session, "state": "waits"}, (f"{session}: not approved, and still waiting",))
 
 
 def decide(settings: PartySettings, file: Path, session: str, digest: str | None, *, refuse: bool) -> Found:
-    """
+    """Approve or refuse a waiting job.
+
     Args:
-        digest: of the job that the operator looked at; a refusal needs none.
+        digest: digest of the job that the operator read; a refusal needs no digest.
 
     Raises:
-        ConfigError: no such job waits, or another one.
+        ConfigError: no such job waits, or another job waits.
     """
     state = next_state(State.HELD, "refuse" if refuse else "approve", session)
     with open_store(settings, file.parent).transaction() as transaction:
@@ -87,27 +89,28 @@ def _waiting(store: Reads, session: str, file: Path) -> SessionRow:
 
 
 def _list(file: Path) -> str:
-    return f"`blindfit approve {quote(str(file))}` shows what waits, with its digests"
+    return f"`blindfit approve {quote(str(file))}` shows the waiting jobs with their digests"
 
 
 # --- secrets -------------------------------------------------------------------------------------------
 
 
 def lock(settings: PartySettings, base_dir: Path, old_passphrase_file: Path | None) -> Found:
-    """Locks what was kept before there was a passphrase; with the file of an old one, the new one takes its place.
+    """Encrypt secrets that were kept without a passphrase. With the file of an old passphrase, replace that passphrase.
 
     Raises:
-        ConfigError: the party's file names no passphrase, or one does not open what it should.
+        ConfigError: the party file names no passphrase, or a passphrase is wrong.
     """
     file, data_dir = settings.passphrase_file, base_dir / settings.data_dir
     if file is None:
         raise ConfigError(
-            f"{settings.name} has no passphrase", hint="set secrets.passphrase_file in its file to a file that has one"
+            f"{settings.name} has no passphrase",
+            hint="set secrets.passphrase_file in its party file to a file with a passphrase",
         )
     lines: list[str] = []
     if old_passphrase_file is not None:
         change_passphrase(data_dir, read_passphrase(old_passphrase_file), read_passphrase(base_dir / file))
-        lines += [f"{settings.name}'s secrets are under the passphrase of {file}"]
+        lines += [f"the secrets of {settings.name} are encrypted with the passphrase of {file}"]
     locked = list(vault_of(settings, base_dir).lock_plain(data_dir))
     lines += [f"locked {path}" for path in locked]
     return Found({"party": settings.name, "locked": locked}, lines)

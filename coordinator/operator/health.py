@@ -1,4 +1,4 @@
-"""`blindfit health`: does a party on this machine serve? It is asked by grpc.health.v1, with its own certificate.
+"""`blindfit health`: ask a party on this machine by grpc.health.v1, with its own certificate, whether it serves.
 
 A health check runs every few seconds, and importing all of Blindfit takes seconds on a small machine. So this module
 imports little and runs by itself, for containers: `python -m blindfit.coordinator.operator.health PARTY.TOML`.
@@ -31,11 +31,11 @@ ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}  # noqa: S104 - what a par
 
 
 async def ask(own: Identity, listen: str) -> None:
-    """Returns if the party that listens there serves.
+    """Return if the party that listens there serves.
 
     Raises:
-        ConfigError: it has no fixed port, or does not know itself as a peer.
-        TransportError: it cannot be reached, is another party, or does not serve.
+        ConfigError: the party has no fixed port, or does not have itself as a peer.
+        TransportError: the party cannot be reached, is another party, or does not serve.
     """
     name, address = own.name, address_of(listen)
     async with await open_channel(own, name, address, Limits(connect_timeout_s=TIMEOUT_S)) as channel:
@@ -51,22 +51,22 @@ async def ask(own: Identity, listen: str) -> None:
 def _to_error(code: grpc.StatusCode, name: str) -> ConfigError | TransportError:
     if code is grpc.StatusCode.PERMISSION_DENIED:
         return ConfigError(
-            f"{name} is up, and takes no health check from itself",
+            f"{name} is running, but refuses a health check from itself",
             hint=f"give its party file [peers.{name}] with its own role",
         )
-    return TransportError(f"{name} is up, and its health check ended with {code.name}", peer=name, step=STEP)
+    return TransportError(f"{name} is running, but its health check ended with {code.name}", peer=name, step=STEP)
 
 
 def address_of(listen: str) -> str:
-    """Where a party on this machine answers: 0.0.0.0:7100 -> 127.0.0.1:7100"""
+    """Return the address at which a party on this machine answers: 0.0.0.0:7100 -> 127.0.0.1:7100."""
     if listen.endswith(":0"):
-        raise ConfigError(f"listen = {listen}: every start takes another port", hint='set listen = "0.0.0.0:7100"')
+        raise ConfigError(f"listen = {listen}: each start takes another port", hint='set listen = "0.0.0.0:7100"')
     host, port = split_address(listen)
     return f"{ANY_ADDRESS.get(host, f'[{host}]' if ':' in host else host)}:{port}"
 
 
 def check(path: Path) -> None:
-    """Of a party that has started: its file is taken to be valid."""
+    """Check a party that has started, so its file is assumed to be valid."""
     values = tomllib.loads(path.read_text("utf-8-sig"))
     asyncio.run(ask(_identity(values["identity"], path.parent), values.get("listen", "127.0.0.1:0")))
 

@@ -1,7 +1,7 @@
-"""A job that waits for a party's operator, as he sees it: what is dangerous first, then who, what it costs, the rest.
+"""A job that waits for a party's operator, as it is shown: dangers first, then the parties, the cost, and the rest.
 
-Whatever a coordinator wrote is shown as in a job file, in printable ASCII: it can neither move the cursor nor look like
-a line of ours.
+Texts of a coordinator are shown as in a job file, in printable ASCII: they can neither move the cursor nor look like
+Blindfit's own lines.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from blindfit.coordinator.operator.account import summarise
 from blindfit.coordinator.preflight.findings import Finding, judge_epsilon, table_of
 from blindfit.coordinator.systems import view
 from blindfit.coordinator.terminal.terminal import line
+from blindfit.coordinator.terminal.titles import with_title
 from blindfit.coordinator.terminal.whole_table import WholeTable
 from blindfit.coordinator.terminal.wording import join_names
 from blindfit.parties.sessions.proposal import Member, Proposed, read_proposal
@@ -39,11 +40,12 @@ GLARING = "bold white on red"
 
 @dataclass(frozen=True)
 class HeldJob:
-    """
+    """A job that waits for approval.
+
     Attributes:
-        since: when it was proposed.
-        settings: of the party that is asked.
-        file: that they are in.
+        since: time of the proposal.
+        settings: settings of the party.
+        file: file of the settings.
     """
 
     asked: Proposed
@@ -53,7 +55,7 @@ class HeldJob:
 
     @classmethod
     def of(cls, row: SessionRow, settings: PartySettings, file: Path) -> HeldJob:
-        """Raises DataError: what the database would have approved is not what it shows."""
+        """Raise DataError: the database shows another job than the one that waits."""
         asked = read_proposal(pb.Proposal.FromString(row.proposal), row.proposed_by, read_proposed)
         if asked.digest != row.digest:
             raise DataError(f"{row.session}: the party's database shows another job than the one that waits")
@@ -65,7 +67,9 @@ class HeldJob:
 
     def describe(self, store: Store) -> Iterator[RenderableType]:
         asked = self.asked
-        yield line(f"[bold]{asked.session}[/]: {asked.protocol}, proposed by {asked.proposed_by}, {self.since}")
+        yield line(
+            f"[bold]{asked.session}[/]: {with_title(asked.protocol)}, proposed by {asked.proposed_by}, {self.since}"
+        )
         for flag in asked.job.unsafe:
             yield line(f"[{GLARING}] UNSAFE {flag} [/] {view(asked.protocol).given_up[flag]}")
         yield self._members()
@@ -79,11 +83,11 @@ class HeldJob:
         if options := [f"  {name} = {value}" for name, value in not_default("", asked.job)]:
             yield "options that the job sets:"
             yield from options
-        unsafe = f" [{GLARING}] it is UNSAFE [/]" if asked.job.unsafe else ""
+        unsafe = f" [{GLARING}] this is UNSAFE [/]" if asked.job.unsafe else ""
         yield line(f"digest [bold]{asked.digest}[/]{unsafe}\n{escape(self.command)}\n")
 
     def document(self, store: Store) -> dict[str, Any]:
-        """Return the same, for a program."""
+        """Return the same facts for a program."""
         asked = self.asked
         return {
             "session": asked.session,
@@ -102,7 +106,7 @@ class HeldJob:
         }
 
     def _findings(self) -> list[Finding]:
-        """Return what `blindfit check` says of the job to whoever proposes it: who learns what, and against whom."""
+        """Return the findings of `blindfit check` for the proposing party: who learns what, and against whom."""
         members = {m.name: {"role": m.role, "dataset": m.dataset} for m in self.asked.members.values()}
         job: Job[Any] = Job({**self.asked.job.to_tables(), "parties": members}, called=self.asked.session)
         return [*view(job.protocol).leaks(job), *judge_epsilon(job.parameters.epsilon)]
@@ -115,8 +119,10 @@ class HeldJob:
         return table
 
     def _payers(self) -> list[Member]:
-        """A release is charged where the labels are, at each measurement server, or else at the active party; or at all
-        whose rows it is made of.
+        """Return the members that pay for a release: each measurement server, or the active party, or all owners of
+        rows.
+
+        The party with the labels pays.
         """
         members = list(self.asked.members.values())
         if self.asked.job.charges_all_data_parties:
@@ -146,7 +152,7 @@ class HeldJob:
         )
 
     def _describe_account(self, store: Store) -> str:
-        """Return what the disclosure account of the own dataset has; "" where the job reads no dataset here."""
+        """Return the disclosure account of the own dataset; an empty text if the job reads no dataset here."""
         own = self.asked.members.get(self.settings.name)
         if own is None or own.dataset not in self.settings.datasets:
             return ""
@@ -154,7 +160,7 @@ class HeldJob:
 
 
 def not_default(prefix: str, settings: Settings) -> Iterator[tuple[str, str]]:
-    """What a job file would have to say, under its own names: "taylor.epochs", "3"."""
+    """Yield each option that a job file would have to set, under its own name: "taylor.epochs", "3"."""
     for name, field in type(settings).model_fields.items():
         value = getattr(settings, name)
         if isinstance(value, Settings):
@@ -164,7 +170,7 @@ def not_default(prefix: str, settings: Settings) -> Iterator[tuple[str, str]]:
 
 
 def to_toml(value: Any) -> str:
-    """Write a value as TOML does, in printable ASCII."""
+    """Return a value as TOML, in printable ASCII."""
     if isinstance(value, dict):
         return "{ " + ", ".join(f"{_key(name)} = {to_toml(inner)}" for name, inner in value.items()) + " }"
     return json.dumps(value).replace("\x7f", "\\u007f")

@@ -1,4 +1,4 @@
-"""`blindfit jobs`, `logs`, `cancel`: what jobs a party has had, what it says of one, and the end of one that runs."""
+"""`blindfit jobs`, `logs`, `cancel`: a party's jobs, its log about a job, and the end of a running job."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from blindfit.protos import errors_pb2
 OWN_PROCESS_S = 10.0
 POLL_S = 0.1
 TOLD = ("timestamp", "level", "event", "session")
-UNKNOWN = errors_pb2.ErrorCode.Name(errors_pb2.SESSION_UNKNOWN)  # there, or of another coordinator
+UNKNOWN = errors_pb2.ErrorCode.Name(errors_pb2.SESSION_UNKNOWN)  # unknown there, or proposed by another coordinator
 IN_WORDS = {
     "HELD": "waits for approval",
     "ACCEPTED": "waits for its start",
@@ -42,9 +42,10 @@ IN_WORDS = {
 
 
 def list_jobs(settings: PartySettings, base_dir: Path, *, running: bool) -> Found:
-    """
+    """Return the party's jobs.
+
     Args:
-        running: whether to list only jobs that have not ended.
+        running: True to list only jobs that have not ended.
     """
     rows = open_store(settings, base_dir).reader().sessions()
     chosen = [row for row in rows if not (running and row.state in ENDS)]
@@ -60,13 +61,13 @@ def list_jobs(settings: PartySettings, base_dir: Path, *, running: bool) -> Foun
 
 
 def find_log(settings: PartySettings, base_dir: Path, session: str) -> Found:
-    """Raises ConfigError: the party has had no such session."""
+    """Return the log; raise ConfigError if the party has had no such session."""
     if open_store(settings, base_dir).reader().session(session) is None:
         raise ConfigError(
-            f"{settings.name} has had no session {session}", hint="`blindfit jobs PARTY.TOML` lists those that it had"
+            f"{settings.name} has had no session {session}", hint="`blindfit jobs PARTY.TOML` lists its sessions"
         )
     records = read_log(base_dir / settings.data_dir, session)
-    lines = _lines(records) if records else (f"nothing is kept of the log of {session}",)
+    lines = _lines(records) if records else (f"no line of the log of {session} is kept",)
     return Found({"session": session, "records": records}, tuple(lines))
 
 
@@ -78,17 +79,17 @@ def _lines(records: Iterable[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def cancel_here(settings: PartySettings, base_dir: Path, session: str) -> Found:
-    """End a session at this party, for its operator; the party tells the others.
+    """End a session at this party, for its operator; the party informs the others.
 
     Raises:
-        ConfigError: there is no such session, it has ended, or the party's process is not up.
+        ConfigError: the session does not exist or has ended, or the party is not running.
     """
     store = open_store(settings, base_dir)
     row = store.reader().session(session)
     if row is None or row.state in ENDS:
         raise ConfigError(
-            f"{session} is no job that runs or waits at {settings.name}",
-            hint="`blindfit jobs --running PARTY.TOML` lists those that do",
+            f"{session} is not a job that runs or waits at {settings.name}",
+            hint="`blindfit jobs --running PARTY.TOML` lists them",
         )
     with store.transaction() as transaction:
         transaction.cancel_session(session)
@@ -96,13 +97,13 @@ def cancel_here(settings: PartySettings, base_dir: Path, session: str) -> Found:
     if state not in ENDS:
         raise ConfigError(
             f"{settings.name} has not ended {session} in {OWN_PROCESS_S:.0f} s",
-            hint="if its process is not up, the job has ended with it; else its log says what it does",
+            hint="look at the party's log; if the party is not running, the job has ended with it",
         )
     return _describe_end(session, {settings.name: state})
 
 
 def _state_in_the_end(store: Store, session: str) -> str:
-    """When the party's process has seen that it is to end it, or has not for too long."""
+    """Return the state after the party's process has ended the session, or after a timeout."""
     give_up = time.monotonic() + OWN_PROCESS_S
     while (row := store.reader().session(session)) and row.state not in ENDS and time.monotonic() < give_up:
         time.sleep(POLL_S)
@@ -110,18 +111,18 @@ def _state_in_the_end(store: Store, session: str) -> str:
 
 
 def cancel(job: Job[Any], session: str) -> Found:
-    """End a session at every party of the job, with the certificate that proposed the job; no other may.
+    """End a session at every party of the job, with the certificate that proposed the job; others are refused.
 
     Raises:
-        ConfigError: no party has such a session that this certificate proposed.
-        TransportError: a party could not be told; the others were.
+        ConfigError: no party has a session that this certificate proposed.
+        TransportError: a party could not be reached; the others were informed.
     """
     own = coordinator_identity(job)
     told = asyncio.run(_cancel_everywhere(addresses_of(job), own, session))
     if not any(told.values()):
         raise ConfigError(
             f"no party of the job has a session {session} that {own.name} proposed",
-            hint="`blindfit jobs PARTY.TOML`, typed at a party, lists the sessions that it has had",
+            hint="`blindfit jobs PARTY.TOML`, typed at a party, lists its sessions",
         )
     return _describe_end(session, told)
 
@@ -134,10 +135,10 @@ def _describe_end(session: str, told: Mapping[str, str]) -> Found:
 
 
 async def _cancel_everywhere(addresses: Mapping[str, str], own: Identity, session: str) -> dict[str, str]:
-    """At all parties at once: one that has ended tells the others less than we do.
+    """End the session at all parties at once: a party that ends it informs the others with less detail.
 
     Raises:
-        TransportError: the first that could not be told; all were tried.
+        TransportError: the first party that could not be reached; all parties were tried.
     """
     tried = [_cancel_at(party, address, own, session) for party, address in addresses.items()]
     found = dict(zip(addresses, await asyncio.gather(*tried, return_exceptions=True), strict=True))
@@ -153,7 +154,7 @@ async def _cancel_everywhere(addresses: Mapping[str, str], own: Identity, sessio
 
 
 async def _cancel_at(party: str, address: str, own: Identity, session: str) -> str:
-    """Return the state of the session then."""
+    """Return the state of the session after the request."""
     async with Control.open(own, party, address) as control:
         ended = await control.cancel(session, ALONE_TIMEOUT_S)
     return pb.SessionState.Name(ended.state)

@@ -31,24 +31,24 @@ from blindfit.parties.files.written import write_file
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.snapshots.snapshot import Snapshot
 from blindfit.parties.store.answers import StoredLabels
-from blindfit.parties.store.database import Store, lost, path_of
+from blindfit.parties.store.database import Store, make_lost_error, path_of
 from blindfit.parties.store.losses import Loss, find_unexplained
 from blindfit.parties.store.receipts import acknowledge_losses
 from blindfit.parties.store.uploads import FailedUploads
 
 
 def describe(settings: PartySettings, base_dir: Path) -> Found:
-    """Show budgets, charges, and what was revealed without a charge.
+    """Return budgets, charges, and what was revealed without a charge.
 
     Raises:
-        DataError: the chain of entries does not hold.
+        DataError: the chain of entries is broken.
     """
     if not settings.datasets:
         raise ConfigError(f"{settings.name} has no datasets, so it has neither a budget nor an account to show")
     store = open_store(settings, base_dir)
     entries = store.reader().ledger()
     book.verify_chain(entries)
-    moved_on = list(changed.find_changed(settings, base_dir))  # before anything is shown, as it may need a passphrase
+    moved_on = list(changed.find_changed(settings, base_dir))  # before any output, because it may need a passphrase
     shown = tuple(_render(settings, entries, moved_on, store))
     return Found(_document(settings, entries, moved_on, store), shown)
 
@@ -72,11 +72,11 @@ def _render(
     if losses := store.reader().losses():
         yield _losses(losses)
     if unexplained := find_unexplained(store.path.parent, store.reader()):
-        error = lost(store.path, unexplained)
+        error = make_lost_error(store.path, unexplained)
         yield line(f"[bold red]{escape(error.message)}[/]: {escape(error.hint)}")
     if store.reader().rollbacks():
         yield line(
-            "[bold red]a receipt that somebody holds proves entries that this ledger does not have[/]: nothing is "
+            "[bold red]a receipt of another party proves entries that this ledger does not have[/]: nothing is "
             "released until `--acknowledge REASON` charges them again"
         )
 
@@ -126,7 +126,7 @@ def _budgets(settings: PartySettings, entries: list[LedgerEntry]) -> WholeTable:
 
 
 def _explain_composition(settings: PartySettings, entries: list[LedgerEntry]) -> Iterator[str]:
-    """Explain why the releases to a population have spent less than the sum of their epsilons."""
+    """Yield why the releases to a population have spent less than the sum of their epsilons."""
     for name, population in settings.populations.items():
         own = _of(name, entries)
         epsilons, spent = [_spent_by(entry, settings)[0] for entry in own], book.spent(own, population.delta)
@@ -141,16 +141,16 @@ def _explain_composition(settings: PartySettings, entries: list[LedgerEntry]) ->
 
 
 def _describe_protection(settings: PartySettings, entries: list[LedgerEntry]) -> Iterator[str]:
-    """Describe what was spent against whom, for each population whose releases do not all protect the same."""
+    """Yield what was spent against whom, for each population whose releases do not all protect the same."""
     for name, population in settings.populations.items():
         events = [ReleaseEvent.from_canonical(entry.event) for entry in entries if entry.population == name]
         spent = spent_by_neighbours(events, population.delta)
         if len(spent) > 1:
             common, *others = spent.items()
-            yield f"{name}: {common[1]:.4g} is spent where {common[0]}: all releases together"
+            yield f"{name}: {common[1]:.4g} is spent on protection where {common[0]}: all releases together"
             yield from (
-                f"{name}: {epsilon:.4g} is spent where {neighbours}: by the releases that protect that; "
-                "the others do not"
+                f"{name}: {epsilon:.4g} is spent on protection where {neighbours}: only by the releases that protect "
+                "this; the others do not"
                 for neighbours, epsilon in others
             )
 
@@ -170,7 +170,7 @@ def _entries(settings: PartySettings, entries: list[LedgerEntry], labels: dict[i
             f"{delta:g}",
             entry.hash[:8],
         )
-        table.add_row(*map(escape, cells))  # a consumer named its release: its words are no markup
+        table.add_row(*map(escape, cells))  # an active party named its release: its words are not markup
     return table
 
 
@@ -185,7 +185,7 @@ def _uploads(failed: list[FailedUploads]) -> WholeTable:
 
 
 def _losses(losses: list[Loss]) -> WholeTable:
-    """Show each time that the operator acknowledged a loss, and why the database lacks what was lost."""
+    """Return a table of the losses that the operator acknowledged, and why the database lacks the entries."""
     table = WholeTable("when (UTC)", "what was found", "reason", title="Lost and acknowledged", box=SIMPLE_HEAD)
     for (when, reason), found in groupby(losses, lambda loss: (loss.acknowledged, loss.reason)):
         whats = [loss.what for loss in found]
@@ -195,7 +195,7 @@ def _losses(losses: list[Loss]) -> WholeTable:
 
 
 def _what(entry: LedgerEntry, labels: StoredLabels | None) -> str:
-    """What was released, in words."""
+    """Return a description of the release."""
     if entry.kind == "recovered-sum":
         return "many, charged again as one"
     if entry.kind == "recovered" and labels is None:
@@ -205,7 +205,10 @@ def _what(entry: LedgerEntry, labels: StoredLabels | None) -> str:
 
 
 def _spent_by(entry: LedgerEntry, settings: PartySettings) -> tuple[float, float]:
-    """A recovered charge is known as an event alone: its epsilon is that at the population's delta."""
+    """Return epsilon and delta.
+
+    A recovered charge is only an event: its epsilon is the one at the population's delta.
+    """
     if entry.kind == "release":
         return entry.epsilon, entry.delta
     population = settings.populations.get(entry.population)
@@ -244,7 +247,7 @@ def acknowledge(settings: PartySettings, base_dir: Path, reason: str) -> Found:
     if not is_reason(reason):
         raise ConfigError(
             f"--acknowledge: a reason has 1 to {MOST_REASON_CHARS} printable characters",
-            hint="say what happened to the database, such as --acknowledge 'disk failed, no backup since 3 May'",
+            hint="write what happened to the database, such as --acknowledge 'disk failed, no backup since 3 May'",
         )
     path = path_of(settings, base_dir)
     if not path.exists() and not find_unexplained(path.parent, None):

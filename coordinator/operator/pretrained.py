@@ -13,7 +13,7 @@ from blindfit.parties.settings import PartySettings
 
 
 def pretrain(settings: PartySettings, base_dir: Path, dataset: str, out: Path, l2: float | None) -> Found:
-    """Raises ConfigError, DataError: the dataset is not public, or has no fit; nothing is written."""
+    """Raise ConfigError, DataError: the dataset is not public, or cannot be fitted; nothing is written."""
     if l2 is not None and not 0 <= l2 < float("inf"):
         raise ConfigError(f"--l2 must be finite and at least 0, not {l2:g}")
     model = fit_public(settings, base_dir, dataset, l2)

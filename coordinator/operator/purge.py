@@ -1,4 +1,4 @@
-"""`blindfit purge`: what a party keeps of sessions that have ended, shown and removed."""
+"""`blindfit purge`: list and remove the files that a party keeps of ended sessions."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from blindfit.parties.store.database import Store
 from blindfit.parties.vertical.model_store import SHARES
 
 STAYS = (
-    "What stays: names of sessions, the ledger, receipts and remembered answers. They prove what was paid, and keep "
-    "it from being paid twice."
+    "What stays: names of sessions, the ledger, receipts and remembered answers. They prove what was paid, and prevent "
+    "a second payment."
 )
 
 
 def sessions_to_purge(store: Store, session: str | None, ended_before: str | None, *, all_ended: bool) -> list[str]:
-    """Raises ConfigError: not exactly one of the three is given, or the day is none."""
+    """Return the sessions; raise ConfigError if not exactly one of the three is given, or the date is not valid."""
     if sum([session is not None, ended_before is not None, all_ended]) != 1:
-        raise ConfigError("nothing to purge is named", hint="give a session, --ended-before DATE or --all-ended")
+        raise ConfigError("no session to purge is named", hint="give a session, --ended-before DATE or --all-ended")
     if session is not None:
         return [session]
     if ended_before is None:
@@ -53,10 +53,10 @@ def purge(
     yes: bool,
     dry_run: bool,
 ) -> Found:
-    """Show what there is, ask, and remove it.
+    """List the files, ask, and remove them.
 
     Args:
-        confirm: asks the person at the terminal; None where nobody may be asked.
+        confirm: function that asks the person at the terminal; None if nobody may be asked.
     """
     store, data_dir = open_store(settings, base_dir), base_dir / settings.data_dir
     chosen = sessions_to_purge(store, session, ended_before, all_ended=all_ended)
@@ -70,7 +70,7 @@ def purge(
     if dry_run:
         return Found({"files": kept, "removed": False}, ("Nothing was removed: this was --dry-run.",))
     if not yes and confirm is None:
-        raise ConfigError("with --json nobody is asked", hint="add --yes, or --dry-run")
+        raise ConfigError("with --json the command cannot ask", hint="add --yes, or --dry-run")
     if not yes and confirm and not confirm(f"Remove {_amount(kept)}?"):
         return Found({"files": kept, "removed": False})
     removed = [f"removed {one.path} ({one.size_bytes:,} bytes)" for one in remove(kept)]
@@ -80,7 +80,7 @@ def purge(
 
 
 def _list_kept(store: Store, data_dir: Path, session: str, *, named: bool) -> list[Kept]:
-    """List a session's files. Among many sessions, one whose checkpoints a later session is using waits."""
+    """Return a session's files. Among many sessions, files whose checkpoints a later session uses wait."""
     try:
         return find_kept(store, data_dir, session)
     except ConfigError:
@@ -90,20 +90,20 @@ def _list_kept(store: Store, data_dir: Path, session: str, *, named: bool) -> li
 
 
 def _describe_losses(kept: Sequence[Kept], data_dir: Path) -> Iterator[str]:
-    """Describe what ends with these files, and what of the sessions is not among them."""
+    """Yield what ends with these files, and which files of the sessions stay."""
     paths = {one.path for one in kept}
     for name in dict.fromkeys(one.of for one in kept):
         if any(path.is_relative_to(data_dir / "checkpoints") for path in (one.path for one in kept if one.of == name)):
             yield f"{name} is a training that stopped: it cannot be resumed without its checkpoints."
         directory = data_dir / "models" / name
         if directory / SHARES in paths:
-            yield f"{name} is a training whose model is in shares: without this party's it is lost, to all parties."
+            yield f"{name} is a training whose model is in shares: without these shares all parties lose it."
         if (part := directory / "model.json") in paths and _is_part(part):
-            yield f"{name} is a training whose model new rows are scored with: predictions with it end, at all parties."
+            yield f"{name} is a training with a model for predictions: they end, at all parties."
     for path in paths:
         where = _scores_of(path)
         if where is not None and Path(where) not in paths:
-            yield f"Scores of {path.parent.name} in {where} stay: they are in a table of your own."
+            yield f"Scores of {path.parent.name} in {where} stay: they are in your own table."
     yield STAYS
 
 
@@ -113,7 +113,7 @@ def _is_part(path: Path) -> bool:
 
 
 def _scores_of(path: Path) -> str | None:
-    """Where a prediction says that it has put them."""
+    """Return the place of a prediction's scores, as the prediction reported it."""
     scores = _content(path).get("scores") if path.name == LAST else None
     return str(scores["where"]) if isinstance(scores, dict) and "where" in scores else None
 

@@ -1,6 +1,6 @@
 """`blindfit snapshot`: the next snapshot of a party's dataset, and a list of the snapshots for its operator.
 
-Also the first snapshots of a job's datasets, which `blindfit run` makes: its user is the operator of every party.
+It also has the first snapshots of a job's datasets, which `blindfit run` makes: its user operates every party.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from blindfit.coordinator.terminal.wording import quantity
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.store.database import Store
 
-CHANGED = {True: "has changed since", False: "unchanged", None: "a database cannot tell"}
+CHANGED = {True: "has changed since", False: "unchanged", None: "unknown for a database"}
 
 
 def publish(
@@ -32,7 +32,7 @@ def publish(
     remove_older: bool = False,
     console: Console,
 ) -> Found:
-    """Raises ConfigError, DataError: what is wrong with the dataset; the newest snapshot stays what it was."""
+    """Raise ConfigError, DataError: the dataset has an error; the newest snapshot stays."""
     if dataset not in settings.datasets:
         known = ", ".join(settings.datasets) or "none"
         raise ConfigError(f"{settings.name} has no dataset named {dataset}", hint=f"its datasets: {known}")
@@ -45,14 +45,14 @@ def publish(
     )
     row = made.row
     lines = [
-        f"{dataset}: snapshot {row.number}, {quantity(row.rows, 'row')}, {_size(made.size_bytes)}; jobs read it from "
-        "now on",
+        f"{dataset}: snapshot {row.number}, {quantity(row.rows, 'row')}, {_size(made.size_bytes)}; later jobs read "
+        "this snapshot",
         *snapshots.cautions(made),
-        *snapshots.unknown(),
+        *snapshots.list_unknown(),
     ]
     if remove_older:
         for snapshot, size in snapshots.remove_older(dataset):
-            lines += [f"removed snapshot {snapshot.row.number}, {_size(size)}; what it was charged stays charged"]
+            lines += [f"removed snapshot {snapshot.row.number}, {_size(size)}; its charges stay"]
     elif older := snapshots.all_of(dataset)[:-1]:
         octets = sum(snapshot.size_bytes for snapshot in older)
         lines += [f"{quantity(len(older), 'older snapshot')}, {_size(octets)}: --remove-older removes them"]
@@ -61,7 +61,7 @@ def publish(
 
 
 def describe(settings: PartySettings, base_dir: Path) -> Found:
-    """List every dataset, its snapshots, and whether its source has changed since."""
+    """Return every dataset, its snapshots, and whether its source has changed since."""
     columns = ("dataset", "snapshot", "made (UTC)", "rows", "on disk", "its source")
     table = WholeTable(*columns, title="Snapshots", box=SIMPLE_HEAD)
     found: list[dict[str, object]] = []
@@ -74,11 +74,11 @@ def describe(settings: PartySettings, base_dir: Path) -> Found:
             table.add_row(dataset, "-", "", "", "", "not published")
             continue
         octets = sum(snapshot.size_bytes for snapshot in snapshots.all_of(dataset))
-        since = CHANGED[snapshots.changed_since(current)]
+        since = CHANGED[snapshots.has_changed_since(current)]
         row = current.row
         found[-1] |= {"made": row.made, "rows": row.rows, "size_bytes": octets, "source": since}
         table.add_row(dataset, str(row.number), row.made[:16].replace("T", " "), f"{row.rows:,}", _size(octets), since)
-    return Found({"datasets": found}, (table, *(snapshots.unknown() if snapshots else ())))
+    return Found({"datasets": found}, (table, *(snapshots.list_unknown() if snapshots else ())))
 
 
 def _size(octets: int) -> str:

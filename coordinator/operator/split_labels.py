@@ -1,7 +1,7 @@
-"""`blindfit split-labels`: a party's labels -> two tables of shares, one for each server of a job that trusts neither.
+"""`blindfit split-labels`: a party's labels -> two tables of shares, one for each server of a two-server job.
 
-Everything is drawn anew each time, for all rows: had some kept their shares, a change of a share would show whose label
-has changed. Rows are in the order of their ids, as that of the source may hang on labels.
+Every split draws new shares for all rows: if some rows kept their shares, a changed share would show whose label has
+changed. Rows are in the order of their ids, because the order of the source may depend on labels.
 """
 
 from __future__ import annotations
@@ -32,10 +32,11 @@ SPLIT_ID_BYTES = 16
 
 
 def split_labels(settings: PartySettings, base_dir: Path, dataset: str, out: tuple[Path, Path]) -> Found:
-    """Raises:
-    ConfigError: no such dataset, or its labels are not 0 and 1; a file exists, or cannot be written.
-    DataError: names the row and the column.
-    Either way nothing is written.
+    """Write both files of shares, or no file.
+
+    Raises:
+        ConfigError: the dataset does not exist, its labels are not 0 and 1, or a file exists or cannot be written.
+        DataError: a label is wrong; names the row and the column.
     """
     _check_files(out)
     tables = shares_of(_source(settings, base_dir, dataset))
@@ -56,16 +57,16 @@ def _source(settings: PartySettings, base_dir: Path, dataset: str) -> Source:
     if chosen.label_kind != "binary":
         raise ConfigError(
             f'datasets.{dataset}.label_kind = "{chosen.label_kind}": only labels that are 0 or 1 are split',
-            hint="an aggregate is of such labels alone",
+            hint="noisy sums take only such labels",
         )
     return open_source(chosen, base_dir, dataset)
 
 
 def shares_of(source: Source) -> tuple[Any, Any]:
-    """Two `pyarrow.Table`s of the same ids and persons, in the order of the ids, with one new split id.
+    """Return two `pyarrow.Table`s of the same ids and persons, in the order of the ids, with a new split id.
 
     Raises:
-        DataError: a label is neither 0 nor 1, an id is missing or comes twice.
+        DataError: a label is neither 0 nor 1, or an id is missing or repeats.
     """
     search, batches, labels = DuplicateSearch(), [], []
     for batch in source.batches(features=False):
@@ -87,14 +88,14 @@ def shares_of(source: Source) -> tuple[Any, Any]:
 
 def _check_files(out: tuple[Path, Path]) -> None:
     if out[0].resolve() == out[1].resolve():
-        raise ConfigError(f"--out: {out[0]} is named twice: each server gets a file of its own")
+        raise ConfigError(f"--out: {out[0]} is named twice: each server needs its own file")
     for path in out:
         if path.exists():
-            raise ConfigError(f"{path} exists already and is not overwritten", hint="move it away first")
+            raise ConfigError(f"{path} exists already and is not overwritten", hint="rename it first")
 
 
 def _write_both(tables: tuple[Any, Any], out: tuple[Path, Path]) -> None:
-    """Both are there, whole, or neither is; their owner's alone from their first moment."""
+    """Write both whole files or no file. From their first moment only their owner can read them."""
     made: list[Path] = []
     unfinished: list[Path] = []
     try:

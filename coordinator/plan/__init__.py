@@ -1,1 +1,1 @@
-"""`blindfit plan`: what an epsilon would buy, before any is spent. It opens features; no label, no ledger, no peer."""
+"""`blindfit plan`: the accuracy of each epsilon, before any is spent. It opens features, but no label or ledger."""

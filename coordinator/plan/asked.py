@@ -1,4 +1,4 @@
-"""What a planner is asked, and what it answers."""
+"""The request and the result of a plan."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ MOST_EPSILONS, MOST_DRAWS, MOST_CADENCES = 40, 10_000, 10_000
 
 @dataclass(frozen=True)
 class Asked:
-    """
+    """Request for a plan.
+
     Attributes:
-        epsilons: beside the job's own; none: EPSILONS.
-        base_rate, strength, model: what is assumed of labels; None where it is not said.
-        wanted: the loss whose price is asked.
-        cadences: how many releases about the same people are planned.
+        epsilons: epsilons in addition to the job's own; empty takes EPSILONS.
+        base_rate, strength, model: assumptions about labels; None if not given.
+        wanted: loss for which an epsilon is wanted.
+        cadences: number of planned releases about the same people.
     """
 
     epsilons: tuple[float, ...] = ()
@@ -35,7 +36,9 @@ class Asked:
 
     def __post_init__(self) -> None:
         if len(self.epsilons) > MOST_EPSILONS:
-            raise ConfigError(f"--epsilon: {len(self.epsilons)} times, at most {MOST_EPSILONS} are planned at once")
+            raise ConfigError(
+                f"--epsilon is given {len(self.epsilons)} times, and a plan takes at most {MOST_EPSILONS}"
+            )
         for epsilon in self.epsilons:
             if not 0 < epsilon < float("inf"):
                 raise ConfigError(f"--epsilon must be above 0, not {epsilon:g}")
@@ -51,15 +54,15 @@ class Asked:
         return DRAWS if self.draws is None else self.draws
 
     def refuse_of_walr(self, protocol: str) -> None:
-        """Raises ConfigError: what only the simulation of a WALR release takes."""
+        """Raise ConfigError: an option is only for the simulation of a WALR release."""
         for option in ("base_rate", "strength", "model", "wanted", "draws", "cadences"):
             if getattr(self, option) is not None:
                 raise ConfigError(
-                    f"--{option.replace('_', '-')} does nothing in the plan of a {protocol} job, remove it"
+                    f"--{option.replace('_', '-')} does nothing in the plan of a {protocol} job: remove it"
                 )
 
     def all_epsilons(self, own: float) -> list[float]:
-        """Ascending, that of the job among them."""
+        """Return the epsilons in ascending order, with the job's."""
         return sorted({*(self.epsilons or EPSILONS), own})
 
 
@@ -67,17 +70,18 @@ class Asked:
 class Table:
     title: str
     note: str
-    columns: tuple[str, ...]  # the first holds names, the others numbers
+    columns: tuple[str, ...]  # the first column has names, the others numbers
     rows: tuple[tuple[str, ...], ...]
 
 
 @dataclass(frozen=True)
 class Plan:
-    """
+    """Result of a plan.
+
     Attributes:
-        facts: label and text, what was read and assumed; then what follows.
+        facts: labels and texts: what was read and assumed, then what follows.
         advice: sentences.
-        content: all of it, as numbers.
+        content: all numbers of the plan.
     """
 
     facts: tuple[tuple[str, str], ...]

@@ -1,4 +1,4 @@
-"""What the plots of plans share."""
+"""Common parts of the plots of plans."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_LABELS = 10  # on the axis of epsilons: more would collide
 
 
 def _labels(epsilons: Sequence[float]) -> list[str]:
-    """Return a text for each epsilon, in ascending order; an empty one where it would cover its neighbour's."""
+    """Return a text for each epsilon, in ascending order; an empty text if it would cover its neighbour's."""
     least = math.log(epsilons[-1] / epsilons[0]) / MOST_LABELS
     labels, last = list[str](), 0.0
     for epsilon in epsilons:
@@ -28,9 +28,10 @@ def _labels(epsilons: Sequence[float]) -> list[str]:
 
 
 def figure_by_epsilon(epsilons: Sequence[float], loss: str) -> tuple[Figure, Axes]:
-    """
+    """Return a figure and its axes.
+
     Args:
-        loss: what is drawn against them.
+        loss: name of the quantity that the figure shows for each epsilon.
     """
     figure, axes = figure_of(HEIGHT_INCHES)
     axes.set_xscale("log")

@@ -1,4 +1,4 @@
-"""What parties tell of a prediction, typed; and, where the active party's own report is at hand, how rows scored."""
+"""Typed figures that parties report of a prediction, and the scores if the active party's own report is at hand."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ from blindfit.parties.training.report import TimingFigures
 
 @dataclass(frozen=True)
 class Figures:
-    """
+    """Figures of a prediction.
+
     Attributes:
-        training: the session whose model scored.
-        rows: of each data party that told.
-        scores: None where the active party's own report is elsewhere.
+        training: session whose model gave the scores.
+        rows: rows of each data party that reported.
+        scores: figures of the scores; None if the active party's own report is elsewhere.
     """
 
     roles: Roles
@@ -34,7 +35,7 @@ class Figures:
 
     @property
     def owners(self) -> list[str]:
-        """Who has the model, or a part of it."""
+        """Parties that have the model, or a part of it."""
         return []
 
     @property
@@ -48,15 +49,17 @@ class _Training:
 
 
 def figures_of(report: Report) -> Figures:
-    """Raises:
-    DataError: names the party and the figure that is missing or not what it must be.
+    """Return the figures of a report.
+
+    Raises:
+        DataError: a figure is missing or wrong; names the party and the figure.
     """
     roles = joint.roles_of(report)
     told = {name: own for name in roles.chain if "rows" in (own := fullest(report, name))}
     first = next(iter(told), roles.active)
     rows = {name: read(RowFigures, own, name, "rows") for name, own in told.items()}
     if not rows or any(each.common < 0 for each in rows.values()):
-        raise DataError(f"what {first} reports: rows.common is not a number of rows")
+        raise DataError(f"the report of {first}: rows.common is not a number of rows")
     own = fullest(report, roles.active)
     scores = own.get("scores")
     return Figures(

@@ -29,12 +29,12 @@ def render(report: Report) -> str:
 
 
 def _rows(facts: Figures, name: str) -> int | None:
-    """That it has of its own, of which the common ones were scored."""
+    """Return the party's number of rows, of which the common rows were scored."""
     return facts.rows[name].read if name in facts.rows else None
 
 
 def _cards(facts: Figures, report: Report) -> Iterator[Card]:
-    yield Card("Rows scored", count(facts.common), "those that every data party has")
+    yield Card("Rows scored", count(facts.common), "rows that every data party has")
     if facts.scores is not None:
         yield from _score_cards(facts.scores, facts.common)
     yield Card("Time", duration(page.total_seconds(report, facts.timing)), "from start to end")

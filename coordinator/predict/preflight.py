@@ -1,4 +1,4 @@
-"""The pre-flight of a joint prediction; of a model in shares also what it would take."""
+"""The pre-flight of a joint prediction, with the cost for a model in shares."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def leaks(job: Job[Any]) -> Iterator[Finding]:
     active = next(name for name, party in job.parties.items() if party.role == "active")
     yield Finding("note", "who learns what", f"{active} learns the scores of the rows that all data parties have")
     least = job.parameters.align.min_common
-    text = f"a party that invents ids to ask who is in the others' data: once {least} of them are, it learns which"
+    text = f"a party that invents ids to test who is in the others' data: once {least} of them are, it learns which"
     yield Finding("note", "out of the model", text)
 
 
@@ -36,7 +36,7 @@ def _opens(party: PartyHere) -> Iterator[Finding]:
 
 
 def model_of(party: PartyHere, session: str) -> VerticalModelPart | SharedModelPart | None:
-    """Return the part of a model that a party keeps; None where it has none."""
+    """Return the part of a model that a party keeps; None if it has no part."""
     data_dir, vault = party.base_dir / party.settings.data_dir, vault_of(party.settings, party.base_dir)
     if (shared := SharedModels(data_dir, vault)).has(session):
         return shared.read(session)

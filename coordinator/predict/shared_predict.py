@@ -1,4 +1,4 @@
-"""The pre-flight of a prediction under a model in shares: rounds, bytes and time, of the data parties that are here."""
+"""The pre-flight of a prediction with a model in shares: rounds, bytes and time, for data parties on this machine."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from blindfit.parties.vertical.model_store import SharedModels
 from blindfit.parties.wire.channel import LocalNetwork
 from blindfit.parties.work.compute import cores
 
-TRIED_ROWS = (32, 288)  # of the trials
+TRIED_ROWS = (32, 288)  # for the trials
 
 
 def checks(job: Job[Any], here: Sequence[PartyHere]) -> Iterator[Finding]:
-    """Nothing, where the model is not in shares, or where not all data parties are here."""
+    """Yield findings; nothing if the model is not in shares, or if a data party is not here."""
     roles = joint.roles_of(job)
     data = {party.name: party for party in here if party.name in roles.chain}
     if set(data) != set(roles.chain):
@@ -46,7 +46,7 @@ def checks(job: Job[Any], here: Sequence[PartyHere]) -> Iterator[Finding]:
     if lacking == list(roles.chain):
         return
     if lacking:
-        yield Finding("refuses", lacking[0], f"has no shares of the model of {session}, which others have")
+        yield Finding("refuses", lacking[0], f"has no shares of the model of {session}, which other parties have")
         return
     parts = {name: stores[name].read(session) for name in roles.chain}
     yield Finding("note", "model", "is in shares: nobody has it, and scores are computed in shares")
@@ -81,12 +81,12 @@ def parameters_of(parts: Mapping[str, SharedModelPart], roles: Roles, rows: int)
 def _rounding(parts: Mapping[str, SharedModelPart], roles: Roles) -> Iterator[Finding]:
     for name in roles.passives:
         bits = parts[name].score_bits
-        how = f"is clipped and rounded in shares to {bits} bits" if bits else "goes into the sum as it is"
+        how = f"is clipped and rounded in shares to {bits} bits" if bits else "goes into the sum unchanged"
         yield Finding("note", name, f"its part of a score {how}")
 
 
 def _cost(job: Job[Any], parameters: ScoringParameters) -> Iterator[Finding]:
-    """Raises RangeError: they do not fit."""
+    """Raise RangeError: the numbers do not fit."""
     parameters.check()
     found, parties = count_work(parameters), len(parameters.data_parties)
     sent = BYTES_PER_ELEMENT * (found.dealt + (parties - 1) * (found.put_in + found.opened * parties))
@@ -95,8 +95,8 @@ def _cost(job: Job[Any], parameters: ScoringParameters) -> Iterator[Finding]:
     yield Finding(
         "note",
         "time",
-        f"about {seconds:,.2g} s to score {parameters.rows:,} rows, if all parties are on this machine and nothing "
-        "else",
+        f"about {seconds:,.2g} s to score {parameters.rows:,} rows, if all parties share this machine and nothing else "
+        "runs",
     )
     latency_s = line_of(job).latency_s
     waited = f"{delay_in_words(latency_s)} from party to party add {duration(latency_s * found.rounds)}"
@@ -105,7 +105,7 @@ def _cost(job: Job[Any], parameters: ScoringParameters) -> Iterator[Finding]:
 
 
 def count_work(parameters: ScoringParameters) -> Counted:
-    """Count the work by going through the program without any party's numbers."""
+    """Count the work of the program without any party's numbers."""
     seat = CountingSeat(macs=parameters.macs)
     asyncio.run(run_program(seat, parameters, None))
     return seat.counted
@@ -114,7 +114,7 @@ def count_work(parameters: ScoringParameters) -> Counted:
 def measure_s_per_element(parameters: ScoringParameters) -> float:
     """Measure one core's time for all parties' work on one dealt element, by small trials on zeros."""
     few, many = (replace(parameters, rows=rows) for rows in TRIED_ROWS)
-    _seconds(few)  # what is made once is made
+    _seconds(few)  # makes what is made once
     more = count_work(many).dealt - count_work(few).dealt
     return max(0.0, _seconds(many) - _seconds(few)) / more
 

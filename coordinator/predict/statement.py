@@ -1,4 +1,4 @@
-"""The privacy statement of a prediction: who learnt what. It is not part of any privacy budget."""
+"""The privacy statement of a prediction: who learnt what. No privacy budget pays for it."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ def two_sentences(facts: Figures) -> str:
 
 
 def who_learnt_what(roles: Roles, common: int, *, in_shares: bool = False) -> dict[str, str]:
-    """Of each party.
+    """Return the knowledge of each party.
 
     Args:
-        in_shares: the model is, and nobody has it.
+        in_shares: True if the model is in shares, so that nobody has it.
     """
     return dict(_list_what_each_learns(roles, common, in_shares=in_shares))
 
 
 def _list_what_each_learns(roles: Roles, common: int, *, in_shares: bool) -> Iterator[tuple[str, str]]:
-    aligned = "how many rows each data party brought, and which of its own rows all of them have"
+    aligned = "the number of rows of each data party, and which of its own rows all data parties have"
     active = roles.active
     yield (
         active,
@@ -42,18 +42,21 @@ def _list_what_each_learns(roles: Roles, common: int, *, in_shares: bool) -> Ite
     )
     for name in roles.passives:
         yield name, f"{name} learnt {aligned}; no score."
-    key_node = f"{roles.key_node} learnt how many rows each data party brought and which match; no id, no score."
+    key_node = (
+        f"{roles.key_node} learnt the number of rows of each data party and the positions that match; no id, no score."
+    )
     if in_shares:
-        key_node += " It dealt, under seeds of this prediction alone, and keeps nothing of it."
+        key_node += " It dealt with seeds of only this prediction, and keeps nothing."
     yield roles.key_node, key_node
 
 
 def _parts(roles: Roles, *, in_shares: bool) -> str:
     if in_shares:
         return (
-            "it has no weights, but scores of as many rows as there are columns, whose features somebody tells it, or "
-            "that differ in its own alone, are equations that give weights away"
+            "it has no weights, but scores are equations in the weights. It could solve them with scores of as many "
+            "rows as "
+            "there are columns, if another party reveals their features, or if they differ only in its own features"
         )
     if len(roles.passives) > 1:
-        return "of the parts that these are sums of it learnt none but its own"
-    return "less its own part these are the other's, which no protocol can hide from it"
+        return "the scores are sums of parts, of which it learnt only its own"
+    return "the scores minus its own part are the other party's part, which no protocol can hide from it"

@@ -1,4 +1,4 @@
-"""A prediction in the terminal."""
+"""The terminal output of a prediction."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from blindfit.coordinator.terminal.wording import duration, figure, quantity
 def summary(report: Report) -> Iterator[tuple[str, str]]:
     facts = figures_of(report)
     yield "job", f"{report['name']} ({report['session']})"
-    yield "model", f"of the training {facts.training}{', in shares: nobody has it' if facts.in_shares else ''}"
-    yield "rows", f"{quantity(facts.common, 'row')} scored: those that every data party has"
+    yield "model", f"from the training {facts.training}{', in shares: nobody has it' if facts.in_shares else ''}"
+    yield "rows", f"{quantity(facts.common, 'row')} scored, which every data party has"
     if facts.scores is not None and facts.scores.mean is not None and facts.scores.median is not None:
         yield facts.scores.of, f"mean {figure(facts.scores.mean)}, median {figure(facts.scores.median)}"
     yield "time", duration(page.total_seconds(report, facts.timing))

@@ -1,4 +1,4 @@
-"""How a coordinator shows a predict job."""
+"""The view of a predict job."""
 
 from __future__ import annotations
 

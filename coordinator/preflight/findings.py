@@ -1,4 +1,4 @@
-"""What a pre-flight finds, and how it is shown."""
+"""The findings of a pre-flight, and their display."""
 
 from __future__ import annotations
 
@@ -23,17 +23,31 @@ SLOW_LINK = Line(latency_s=0.04, bits_per_s=100e6)  # from one organisation to a
 
 @dataclass(frozen=True, slots=True)
 class Finding:
+    """One finding of `check`.
+
+    Attributes:
+        level: "ok", "note", "warning" or "refuses".
+        about: option, party or topic that the finding is about.
+        text: finding in words, with the next step if there is one.
+
+    Example:
+        >>> finding = blindfit.check("job.toml", privacy={"epsilon": 20.0})[0]
+        >>> finding.level in ("ok", "note", "warning", "refuses")
+        True
+    """
+
     level: Level
     about: str
     text: str
 
     @property
     def refuses(self) -> bool:
+        """True if `run` would refuse the job for this reason."""
         return self.level == "refuses"
 
 
 def catch_error(about: str, checks: Callable[[], Iterable[Finding]]) -> Iterator[Finding]:
-    """Yield the findings, and the error that ended them as the last one."""
+    """Yield the findings, and last the error that ended them."""
     try:
         yield from checks()
     except BlindfitError as error:
@@ -47,7 +61,7 @@ def judge_epsilon(epsilon: float) -> Iterator[Finding]:
 
 
 def large_delta(delta: float, rows: int) -> Iterator[Finding]:
-    """Differential privacy may then tell all of one row, and keep its promise."""
+    """Yield a warning about a large delta. Such a promise may hold although all of one row is revealed."""
     if delta * rows >= 1:
         less = 10.0 ** -math.ceil(math.log10(rows + 1))
         yield Finding(
@@ -58,7 +72,7 @@ def large_delta(delta: float, rows: int) -> Iterator[Finding]:
 
 
 def line_of(job: Job[Any]) -> Line:
-    """Return the link that forecasts are for: the job's [network], and a slow link's values where it has none."""
+    """Return the link for forecasts: the job's [network], with a slow link's values if it has none."""
     own = Line() if job.network is None else job.network.line()
     bits_per_s = own.bits_per_s or SLOW_LINK.bits_per_s
     return Line(own.latency_s or SLOW_LINK.latency_s, own.jitter_s, bits_per_s)
@@ -80,13 +94,13 @@ _MARKS = {
 def table_of(findings: Iterable[Finding]) -> Table:
     table = Table.grid(padding=(0, 2))
     for finding in findings:
-        about, text = escape(printable(finding.about)), escape(printable(finding.text))  # of a file or a peer
+        about, text = escape(printable(finding.about)), escape(printable(finding.text))  # texts of a file or a peer
         table.add_row(_MARKS[finding.level], f"[bold]{about}[/]", text)
     return table
 
 
 def verdict_of(findings: Sequence[Finding]) -> str:
-    """Return the last line of a pre-flight: whether a run would be refused, and how many warnings there are."""
+    """Return the last line of a pre-flight: whether a run would be refused, and the number of warnings."""
     refusals, warnings = (sum(finding.level == level for finding in findings) for level in ("refuses", "warning"))
     refused = (
         f"{quantity(refusals, 'line')} above would refuse this job" if refusals else "nothing here refuses this job"

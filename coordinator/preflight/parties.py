@@ -1,4 +1,4 @@
-"""What every protocol asks of a party: its policy and its budget, or, where only its address is known, who it is."""
+"""Checks of a party in every system: its policy and its budget, or its identity if only its address is known."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ class PartyHere:
     """A party whose file is on this machine."""
 
     name: str
-    dataset_name: str  # none at a key node
+    dataset_name: str  # empty for a key node
     settings: PartySettings
     file: Path
-    resumes: str = ""  # the training that the job goes on with, which has chosen the snapshot
+    resumes: str = ""  # the training that the job continues, which has chosen the snapshot
 
     @classmethod
     def of(cls, job: Job[Any], name: str) -> PartyHere:
@@ -56,7 +56,7 @@ class PartyHere:
 
     @property
     def base_dir(self) -> Path:
-        """Return where relative paths of the file start."""
+        """Return the folder in which relative paths of the file start."""
         return self.file.parent
 
     @property
@@ -64,11 +64,11 @@ class PartyHere:
         return self.settings.datasets[self.dataset_name]
 
     def source(self) -> Source:
-        """Open what a job would read: the newest snapshot, or what `blindfit run` would publish."""
+        """Open the rows of the job: the newest snapshot, or the one that `blindfit run` would publish."""
         return self.source_of(self.dataset_name)
 
     def source_of(self, name: str) -> Source:
-        """Open what a job would read of any dataset of the party."""
+        """Open the rows of any dataset of the party."""
         store = None if self.settings.role == "measurement" else Store.existing(self.settings, self.base_dir)
         with contextlib.closing(store) if store else contextlib.nullcontext():
             snapshots = Snapshots(self.settings, self.base_dir, store) if store else None
@@ -85,14 +85,14 @@ class PartyHere:
         """Return the rows as a model reads them.
 
         Raises:
-            DataError: as a prediction on them would.
+            DataError: a prediction on the rows would raise it.
         """
         require_offered(scale.record, self.dataset, self.dataset_name)
         store = Store.existing(self.settings, self.base_dir)
         with contextlib.closing(store) if store else contextlib.nullcontext():
             found = Snapshots(self.settings, self.base_dir, store).current(self.dataset_name) if store else None
         if found is not None:
-            return found.scored_by(scale.record, scale.columns, scale.means())
+            return found.for_model(scale.record, scale.columns, scale.means())
         settings = self.dataset.model_copy(update={"label": None, "person": None, "quasi_identifiers": {}})
         origin = Origin(self.dataset_name, without_password(settings.url))
         check_kinds(scale.record, self.kinds(), origin)
@@ -101,10 +101,10 @@ class PartyHere:
         return open_for_model(settings, record, scale.columns, self.base_dir, self.dataset_name)
 
     def label_bits(self, rows: int) -> tuple[float, float]:
-        """Return how many bits of the labels were revealed before, and how many may be.
+        """Return how many bits about the labels were revealed before, and the limit.
 
         Args:
-            rows: people of a dataset that has not been published.
+            rows: number of people of a dataset that has not been published.
         """
         account = Account.of(self.settings, self.dataset_name)
         unpublished = rows * account.label_entropy * BITS_OF_A_LABEL
@@ -116,7 +116,7 @@ class PartyHere:
             return account.spent(reader, "labels", account.label), account.label_limit(reader) or unpublished
 
     def ledger(self, population: str) -> list[LedgerEntry]:
-        """What the population was charged."""
+        """Return the charges of the population."""
         store = Store.existing(self.settings, self.base_dir)
         if store is None:
             return []
@@ -125,7 +125,7 @@ class PartyHere:
 
 
 def describe_files(job: Job[Any], party: PartyHere) -> Iterator[Finding]:
-    """Say in which form each csv file that the job reads is read."""
+    """Yield the form in which each csv file of the job is read."""
     for name in datasets_of(job, party.name):
         if name in party.settings.datasets and is_csv(party.settings.datasets[name].url):
             form = party.settings.datasets[name].dialect.in_words()
@@ -133,7 +133,7 @@ def describe_files(job: Job[Any], party: PartyHere) -> Iterator[Finding]:
 
 
 def check_changes(party: PartyHere) -> Iterator[Finding]:
-    """Say which datasets have changed since the snapshot that the job reads."""
+    """Yield the datasets that have changed since the snapshot that the job reads."""
     for snapshot in (s for s in find_changed(party.settings, party.base_dir) if s.row.dataset == party.dataset_name):
         number = snapshot.row.number
         text = (
@@ -144,7 +144,7 @@ def check_changes(party: PartyHere) -> Iterator[Finding]:
 
 
 def list_derived(party: PartyHere, source: Source) -> Iterator[Finding]:
-    """Name the columns that recipes compute."""
+    """Yield the columns that recipes compute."""
     for recipe in source.record.recipes:
         columns = "1 column" if len(recipe.made) == 1 else f"{len(recipe.made)} columns"
         text = f"{recipe.name}: {columns} by {recipe.by} of {join_names(recipe.of)}"
@@ -152,15 +152,17 @@ def list_derived(party: PartyHere, source: Source) -> Iterator[Finding]:
 
 
 def note_habits(party: PartyHere) -> Iterator[Finding]:
-    """Say what the party does that is no refusal."""
+    """Yield notes about the party that refuse nothing."""
     if party.settings.policy.approve == "ask":
         yield Finding("note", party.name, "its operator approves each job (`blindfit approve`)")
     if party.settings.passphrase_file is None:
-        yield Finding("note", party.name, "keeps its keys and checkpoints unlocked: it has no secrets.passphrase_file")
+        yield Finding(
+            "note", party.name, "keeps its keys and checkpoints without encryption: it has no secrets.passphrase_file"
+        )
 
 
 def check_least_rows(server: PartyHere, n_rows: int) -> Iterator[Finding]:
-    """Find that a server refuses a request for so few rows."""
+    """Yield a refusal if the request has fewer rows than the server needs."""
     try:
         server.settings.policy.check_rows(n_rows)
     except TooFewRows as error:
@@ -168,7 +170,7 @@ def check_least_rows(server: PartyHere, n_rows: int) -> Iterator[Finding]:
 
 
 def describe_spent(party: PartyHere) -> Finding:
-    """Say how much of the budget of the party's dataset is spent."""
+    """Return a finding about the spent part of the budget of the party's dataset."""
     name = str(party.dataset.population)
     population = party.settings.populations[name]
     spent = book.spent(party.ledger(name), population.delta)
@@ -176,14 +178,15 @@ def describe_spent(party: PartyHere) -> Finding:
 
 
 def describe_budget(party: PartyHere, event: ReleaseEvent, again: str) -> Iterator[Finding]:
-    """Say what is spent, of a party that has not refused the job: where it is all spent, the job may be one that was
-    charged before.
+    """Yield what is spent, for a party that has not refused the job.
+
+    If the whole budget is spent, the job may have been charged before.
 
     Args:
-        again: what may be asked even when the budget is spent.
+        again: request that is possible even if the budget is spent.
     """
     yield describe_spent(party)
-    if party.settings.excess.only_warns:  # a warning of its own says so
+    if party.settings.excess.only_warns:  # another warning reports it
         return
     name = str(party.dataset.population)
     population, entries = party.settings.populations[name], party.ledger(name)
@@ -191,19 +194,19 @@ def describe_budget(party: PartyHere, event: ReleaseEvent, again: str) -> Iterat
     try:
         book.check_budget(events, event, Budget(population.epsilon, population.delta), name)
     except BudgetExhausted as error:
-        yield Finding("warning", party.name, f"{again}; another one is refused: {error}")
+        yield Finding("warning", party.name, f"{again}; any other is refused: {error}")
 
 
-# --- parties that are up ---------------------------------------------------------------------------------
+# --- running parties -- ---------------------------------------------------------------------------------
 
 
 def introduce(name: str, told: control_pb2.PartyDescription) -> Finding:
-    """Say who a party that is up says it is."""
-    return Finding("ok", name, f"is up: {plain(told.role)}, version {plain(told.version)}")
+    """Return a finding about a running party's own description."""
+    return Finding("ok", name, f"is running: {plain(told.role)}, version {plain(told.version)}")
 
 
 async def ask_parties(job: Job[Any], names: Sequence[str] | None = None) -> list[Finding]:
-    """Ask parties that are up, by default all of the job, who they are, and what they would refuse of its proposal."""
+    """Return what running parties, by default all of the job, report of themselves and would refuse of its proposal."""
     own, addresses, receipts = coordinator_identity(job), addresses_of(job), of_this_user()
     findings: list[Finding] = []
     for name, address in addresses.items():

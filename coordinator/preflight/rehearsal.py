@@ -1,7 +1,7 @@
 """Rehearse the beginning of a job at a party whose file is on this machine: what is published, started and proposed.
 
 The party's own functions decide, so `blindfit check` refuses what `blindfit run` refuses, in the same words. Nothing of
-it stays: what a job would publish first is published into a folder that is removed.
+this stays: snapshots that a job would publish first go into a folder that is removed.
 """
 
 from __future__ import annotations
@@ -33,28 +33,28 @@ from blindfit.parties.systems import snapshot_writer
 from blindfit.parties.wire import error_codes
 from blindfit.parties.work.compute import cluster_of
 
-SESSION = "check"  # of a proposal that nobody keeps
-ANYWHERE = "127.0.0.1:1"  # where nobody is asked for a connection
+SESSION = "check"  # session of a proposal that nobody keeps
+ANYWHERE = "127.0.0.1:1"  # an address to which nothing connects
 SNAPSHOTS = "snapshots"
 
 
 def rehearse(job: Job[Any], name: str, scratch: Path, here: list[PartyHere]) -> Iterator[Finding]:
-    """Yield what the party would refuse, and what its operator should know. Add a party that refuses nothing to `here`.
+    """Yield what the party would refuse, and notes for its operator. Add a party that refuses nothing to `here`.
 
     Args:
-        scratch: a folder for what the party would publish first.
+        scratch: folder for snapshots that the party would publish first.
 
     Raises:
-        BlindfitError: what `blindfit run` raises before it proposes the job.
+        BlindfitError: `blindfit run` raises it before it proposes the job.
     """
     path, settings = party_settings(job, name)
     Store.check_not_lost(settings, path.parent)
     check_member(job, name)
     unpublished = list(find_unpublished(settings, path.parent, datasets_of(job, name)))
     for dataset, _ in unpublished if job.stage is None else ():
-        yield Finding("note", name, f"{dataset} is not published: `blindfit run` and the party's next start do so")
+        yield Finding("note", name, f"{dataset} is not published: `blindfit run` and the party's next start publish it")
     receipts = _receipts_of(job, settings, path.parent)
-    if unpublished or receipts:  # a ledger that is behind a receipt notes so
+    if unpublished or receipts:  # a ledger that is behind a receipt records it
         _check_kept(settings, path.parent)
     if unpublished or receipts or not path_of(settings, path.parent).exists():
         settings = _copy_kept(settings, path.parent, scratch / name)
@@ -68,7 +68,7 @@ def rehearse(job: Job[Any], name: str, scratch: Path, here: list[PartyHere]) -> 
 
 
 def _copy_kept(settings: PartySettings, base_dir: Path, folder: Path) -> PartySettings:
-    """Return the settings with another data folder, which has a copy of what the party keeps.
+    """Return the settings with another data folder, which has a copy of the party's files.
 
     Large files are not copied: the copy shows them by links, and writes to none of them.
     """
@@ -104,9 +104,9 @@ def _receipts_of(job: Job[Any], settings: PartySettings, base_dir: Path) -> list
 
 
 def _receipts_at_others(job: Job[Any], settings: PartySettings) -> Iterator[SignedReceipt]:
-    """Yield what the other parties whose files are here hold of the party's receipts."""
+    """Yield the party's receipts that other parties, whose files are here, hold."""
     for name in job.parties:
-        with contextlib.suppress(BlindfitError):  # a finding of that party
+        with contextlib.suppress(BlindfitError):  # this is a finding of that party
             path, other = party_settings(job, name)
             store = None if name == settings.name else Store.existing(other, path.parent)
             with contextlib.closing(store) if store else contextlib.nullcontext():
@@ -115,7 +115,7 @@ def _receipts_at_others(job: Job[Any], settings: PartySettings) -> Iterator[Sign
 
 
 def _check_kept(settings: PartySettings, base_dir: Path) -> None:
-    """Raise what is wrong with the party's database, which then names its own place and not that of a copy."""
+    """Raise errors of the party's database, which then name its own place and not that of a copy."""
     if (store := Store.existing(settings, base_dir)) is not None:
         with contextlib.closing(store):
             check_chain(store)
@@ -127,9 +127,9 @@ def _propose(
     """Yield what the party would refuse of the proposal. A party whose rows go with the job is added to `here`.
 
     Raises:
-        BlindfitError: what ends its start.
+        BlindfitError: the error would end the party's start.
     """
-    policy = party_here.settings.policy.model_copy(update={"accept_seed": True})  # as `blindfit run` starts it
+    policy = party_here.settings.policy.model_copy(update={"accept_seed": True})  # like a start by `blindfit run`
     settings, base_dir = party_here.settings.model_copy(update={"policy": policy}), party_here.base_dir
     with contextlib.ExitStack() as stack:
         store = stack.enter_context(contextlib.closing(Store.of(settings, base_dir)))
@@ -143,7 +143,7 @@ def _propose(
             admission.check(proposal, _proposer(job, settings), {})
         except BlindfitError as error:
             refused = {str(_as_told(error, party_here.name)): None}
-            for field, reason in job.parameters.refusals(policy, settings.role):  # what it would refuse after that
+            for field, reason in job.parameters.refusals(policy, settings.role):  # later refusals
                 refused[str(PolicyRefused(party=party_here.name, field=field, reason=reason))] = None
             yield from (Finding("refuses", party_here.name, text) for text in refused)
             if (part := admission.parts.get(job.protocol)) is None or settings.role != job.parties[
@@ -159,25 +159,25 @@ def _propose(
 
 
 def _as_told(error: BlindfitError, party: str) -> BlindfitError:
-    """Return a refusal as whoever proposes the job hears it; what is the party's own is told here, on its machine."""
+    """Return a refusal as the proposing party receives it, with the party's own words, which stay on its machine."""
     if isinstance(error, LimitExceeded):
         return error_codes.error_of(error_codes.status_of(error), peer=party)
     return error
 
 
 def check_together(job: Job[Any]) -> Iterator[Finding]:
-    """Raise what `blindfit run` refuses of all party files together."""
+    """Raise errors that `blindfit run` finds in all party files together."""
     try:
         for name in job.parties:
             party_settings(job, name)
-    except BlindfitError:  # a finding of that party
+    except BlindfitError:  # this is a finding of that party
         return
     coordinator_name(job)
     yield from ()
 
 
 def _proposer(job: Job[Any], settings: PartySettings) -> str:
-    """Return a coordinator that the party knows: the one that all of them know, if there is one."""
+    """Return a coordinator that the party knows; if possible, one that all parties know."""
     with contextlib.suppress(BlindfitError):
         return coordinator_name(job)
     return min(name for name, peer in settings.peers.items() if peer.role == "coordinator")

@@ -1,4 +1,4 @@
-"""Parties of a job that is only checked, in a session that sends nothing: their own functions say what `run` would."""
+"""Parties of a job that is only checked, in a session that sends nothing. They check the job as in a run."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from blindfit.parties.wire.exchange import ExchangeChannel
 from blindfit.parties.wire.limits import Limits
 from blindfit.parties.wire.link import Timeouts
 
-SESSION = "check"  # of a job that nobody keeps
+SESSION = "check"  # session of a job that nobody keeps
 Seats = Mapping[str, tuple[Party, Session[Any]]]
 
 
 @contextlib.contextmanager
 def seat_parties(job: Job[Any], here: Mapping[str, PartyHere]) -> Iterator[Seats]:
-    """Open the database and the snapshot of each party, which has a dataset, and seat it in a session."""
+    """Yield each party in a session, with its open database and the snapshot of its dataset."""
     members = {name: Member(name, seat.role, "", seat.dataset) for name, seat in job.parties.items()}
     roles = {member.name: member.role for member in members.values()}
     asked = read_proposed(job.parameters.to_parameters())
@@ -44,7 +44,7 @@ def seat_parties(job: Job[Any], here: Mapping[str, PartyHere]) -> Iterator[Seats
 
 @contextlib.contextmanager
 def open_party(here: PartyHere) -> Iterator[Party]:
-    """Open a party that connects to nobody."""
+    """Yield a party that connects to nobody."""
     with contextlib.closing(Store.of(here.settings, here.base_dir)) as store:
         party = Party(here.settings, here.base_dir, None, store)
         with contextlib.closing(party):
@@ -52,4 +52,4 @@ def open_party(here: PartyHere) -> Iterator[Party]:
 
 
 async def _open_nobody(peer: str, _address: str) -> NoReturn:
-    raise LocalProtocolError(f"a party that is only asked connects to nobody, and not to {peer}")
+    raise LocalProtocolError(f"a party of a check does not connect to {peer}")

@@ -16,16 +16,27 @@ from blindfit.parties.systems import load_model
 if TYPE_CHECKING:
     import pandas as pd
 
+    from blindfit.algorithms.statistics.models import Model
+
 SCORES_OF_A_TRAINING = ("test_scores.csv", "held_out_scores.csv", "held_out_predictions.csv")
 
 
 class Result:
-    """A job that is done, and what it left on this machine.
+    """The result of a finished job: its report, models and scores on this machine.
+
+    Args:
+        job: the job that ran.
+        written: the report that was written.
 
     Attributes:
-        job: what was asked.
-        folder: where its reports and models are.
-        document: the content of report.json.
+        job: the job that ran.
+        folder: folder with the reports and models.
+        document: content of report.json.
+
+    Example:
+        >>> result = blindfit.run("job.toml", progress=False)
+        >>> result.report.privacy.epsilon, list(result.models), result.scores.columns.tolist()
+        (1.0, ['shop'], ['id', 'probability'])
     """
 
     def __init__(self, job: Job[Any], written: Written) -> None:
@@ -41,12 +52,12 @@ class Result:
 
     @property
     def session(self) -> str:
-        """Return the name of the session, by which other jobs find its model."""
+        """Name of the session, by which other jobs find its model."""
         return str(self.document["session"])
 
     @property
     def report(self) -> Any:
-        """Return the figures of the report as a dataclass of the job's system.
+        """Figures of the report, as a dataclass of the job's system.
 
         Raises:
             DataError: a figure is missing or wrong.
@@ -54,19 +65,18 @@ class Result:
         return view(self.job.protocol).figures_of(self.document)
 
     @property
-    def models(self) -> dict[str, Any]:
-        """Return each party's model, or its part of a vertical one, by the party's name; only of parties that ran
-        here."""
+    def models(self) -> dict[str, Model]:
+        """Each party's model, or part of a vertical model, by the name of the party; only of parties that ran here."""
         return {path.parent.name: load_model(path) for path in self.model_files}
 
     @property
     def model_files(self) -> list[Path]:
-        """Return the file of each party's model, of parties that ran here."""
+        """File of each party's model; only of parties that ran here."""
         return [self.folder / name / "model.json" for name in self.document.get("models", {})]
 
     @property
-    def model(self) -> Any:
-        """Return the model that one party holds.
+    def model(self) -> Model:
+        """The model, if one party has it all.
 
         Raises:
             DataError: no party that ran here holds one, or several parties hold a part each.
@@ -82,7 +92,7 @@ class Result:
 
     @property
     def scores(self) -> pd.DataFrame:
-        """Return the scores that the active party got: of new rows, or of a training's test or held-out rows.
+        """Scores that the active party got, as a data frame: of new rows, or of a training's test or held-out rows.
 
         Raises:
             ConfigError: pandas is not installed.

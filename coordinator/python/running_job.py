@@ -29,10 +29,18 @@ class ProgressEvent:
     """A report of progress by one party.
 
     Attributes:
-        state: such as "held", "running", "done" or "failed".
-        step: what the party does.
-        done, total: how much of the step is done; `total` is None where nobody knows it.
-        waiting_for: whom or what the party waits for.
+        party: name of the party.
+        state: state of the session at the party, such as "running", "done" or "failed".
+        step: name of the step that the party works on.
+        done: units of the step that are done, such as rows or batches.
+        total: all units of the step; None if the party does not know them.
+        waiting_for: name of the party or thing that the party waits for; empty if it does not wait.
+
+    Example:
+        >>> with blindfit.run("job.toml", wait=False) as running:
+        ...     events = list(running.watch())
+        >>> {event.party for event in events} == {"shop", "meter"}
+        True
     """
 
     party: str
@@ -42,19 +50,32 @@ class ProgressEvent:
     total: int | None
     waiting_for: str
 
-    @classmethod
-    def of(cls, party: str, event: pb.Event) -> ProgressEvent:
-        said = event.progress
-        state = pb.SessionState.Name(event.state).lower() if event.state in pb.SessionState.values() else "unknown"
-        return cls(party, state, plain(said.step), said.done, said.total or None, plain(said.waiting_for))
+
+def _read_event(party: str, event: pb.Event) -> ProgressEvent:
+    """Return the report in a message of the party."""
+    progress = event.progress
+    state = pb.SessionState.Name(event.state).lower() if event.state in pb.SessionState.values() else "unknown"
+    return ProgressEvent(
+        party, state, plain(progress.step), progress.done, progress.total or None, plain(progress.waiting_for)
+    )
 
 
 class RunningJob:
-    """A job that was begun. As a context it is cancelled at the end of the block, if it still runs then.
+    """A job that runs in the background. In a `with` block it is cancelled at the end of the block if it still runs.
 
     Args:
-        work: runs the job to its end, in the thread of this object.
-        console: where `show` draws.
+        job: the job.
+        work: function that runs the job to its end, in a thread of this object.
+        console: console on which `show` draws.
+
+    Attributes:
+        job: the job.
+
+    Example:
+        >>> with blindfit.run("job.toml", wait=False) as running:
+        ...     result = running.result()
+        >>> running.has_ended
+        True
     """
 
     def __init__(self, job: Job[Any], work: Callable[[Watcher], Written], console: Console) -> None:
@@ -71,19 +92,18 @@ class RunningJob:
 
     @property
     def has_ended(self) -> bool:
-        """Return whether the job has come to an end, good or bad."""
+        """True if the job has ended, whether it succeeded or failed."""
         return self._end is not _NOT_YET
 
     def watch(self) -> Iterator[ProgressEvent]:
-        """Yield what the parties say, from the first word on, until the job has ended.
+        """Yield the reports of progress, from the first one on, until the job has ended.
 
         An interrupt (Ctrl-C, or a notebook's stop button) cancels the job.
         """
-        return (ProgressEvent.of(party, event) for party, event in self._events())
+        return (_read_event(party, event) for party, event in self._events())
 
     def cancel(self) -> None:
-        """Tell the parties to end the job, and end the processes that were started for it. `result` then raises
-        Stopped."""
+        """End the job at every party, and end the processes that were started for it. `result` then raises Stopped."""
         self._stop.ask()
 
     def show(self) -> None:
@@ -99,14 +119,14 @@ class RunningJob:
                 bars.show(party, event)
 
     def result(self) -> Result:
-        """Wait for the end of the job.
+        """Return the result of the job, after its end.
 
         Raises:
-            Stopped: somebody has cancelled it.
-            BlindfitError: why it has failed.
+            Stopped: the job was cancelled.
+            BlindfitError: the job was refused or failed; the message gives the first cause.
 
         Warns:
-            BlindfitWarning: a fault that it was to have never happened.
+            BlindfitWarning: a fault that was asked for never happened.
         """
         self._wait_for()
         self._thread.join()

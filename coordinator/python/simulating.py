@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from blindfit.algorithms.errors import ConfigError
+from blindfit.algorithms.statistics.linear.named_columns import Table
 from blindfit.coordinator.simulate import command
 from blindfit.coordinator.simulate.asked import ALL, Asked
 from blindfit.coordinator.simulate.simulation import Simulation
@@ -16,7 +17,7 @@ from blindfit.coordinator.terminal.terminal import terminal
 
 
 def simulate(
-    table: Any,
+    table: str | Path | Table,
     *,
     label: str,
     parties: int | Mapping[str, str | Sequence[str]] = 3,
@@ -43,32 +44,42 @@ def simulate(
     """Compare all systems on one table: quality, privacy, time and bytes. Nothing is charged.
 
     Args:
-        table: a path, a database's table as `init` takes it, or a data frame.
-        label: the column to learn.
-        parties: how many parties get columns at random, or the columns of each party; the first party is active.
-        row_id: the column that names a row; by default rows are numbered.
-        positive: the text of label 1; guessed by default.
-        label_range: the public range of labels, for label-dp; by default that of the table.
-        bounds: public bounds of features, for dp-lr; by default those of the table.
-        systems: which systems to compare.
-        epsilon: one or more, for the systems that take one.
-        repeats: how often the table is cut again, with other held-out rows and noise.
-        overlap: share of a party's rows that every party has.
-        duplicates: share of a party's ids that stand in its records twice.
-        missing: share of the values of training rows that are emptied.
-        shuffle: whether each party has its rows in an order of its own.
-        test_fraction: share of all rows that no party has. Quality is measured on them.
-        network: between the parties, such as "40ms 100mbit"; empty for this machine's own.
+        table: path of a file, address of a database's table, a data frame, or a mapping of names to columns.
+        label: column with the labels.
+        parties: number of parties that get columns at random, or the columns of each party by name; the first party is
+            the active one.
+        row_id: column that names a row; by default rows are numbered.
+        positive: text that stands for label 1; guessed by default.
+        label_range: public range of labels, for label-dp; by default that of the table.
+        bounds: public bounds of features by name, for dp-lr; by default those of the table.
+        systems: names of the systems to compare; "all" by default.
+        epsilon: one epsilon or several, for the systems that take one.
+        repeats: number of times that the table is cut again, with other held-out rows and noise.
+        overlap: share of a party's rows that every party has, 0 to 1.
+        duplicates: share of a party's ids that occur in its records twice, 0 to 1.
+        missing: share of the values of training rows that are emptied, 0 to 1.
+        shuffle: True if each party has its rows in an order of its own.
+        test_fraction: share of all rows that no party has, 0 to 1. Quality is measured on them.
+        network: simulated network between the parties, such as "40ms 100mbit"; empty for this machine's own.
         at_once: number of runs at once; by default as many as the cores allow.
-        seed: the same seed deals the same columns and rows.
-        warn_only: whether limits of budgets and accounts only warn.
+        seed: number that fixes how columns and rows are dealt.
+        warn_only: True if limits of budgets and accounts only warn.
         overrides: options of one system's jobs, such as "taylor.epochs=5".
-        progress: whether to show how far the runs are.
         out: folder for the results. The same call goes on where an earlier one was stopped.
+        progress: True to show how far the runs are.
+
+    Returns:
+        The simulation: one row for each system and setting, with a recommendation and a page.
 
     Raises:
-        ConfigError, DataError: which option or column is wrong, and what to do.
-        Stopped: somebody has interrupted the call; what is finished stays.
+        ConfigError: an option is wrong; the message names it.
+        DataError: the table is wrong; the message names the column.
+        Stopped: the call was interrupted; finished runs stay.
+
+    Example:
+        >>> simulation = blindfit.simulate("whole.csv", label="label", row_id="id", systems="dp-lr", progress=False)
+        >>> simulation.page.name
+        'simulation.html'
     """
     if not isinstance(network, str):
         raise ConfigError(

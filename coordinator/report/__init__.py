@@ -1,4 +1,4 @@
-"""report.json and report.html: what a job did, what it cost in privacy, and who learnt what."""
+"""report.json and report.html: the result of a job, its cost in privacy, and who learnt what."""
 
 from blindfit.coordinator.report.output import Written, write
 

@@ -1,4 +1,4 @@
-"""What report.json holds: everything that the pages and the terminal then show."""
+"""The content of report.json, which the pages and the terminal show."""
 
 from __future__ import annotations
 
@@ -22,11 +22,14 @@ from blindfit.version import __version__
 
 
 def content_of(kind: Kind[Any], session: JobSession, out: Path, parties_here: list[str]) -> dict[str, Any]:
-    """Args:
-    parties_here: whose own report and model are in `out/<name>/`; of the others only their summary is known.
+    """Return the content of a report.
+
+    Args:
+        parties_here: parties whose own report and model are in `out/<name>/`; only summaries of the others are known.
+
 
     Raises:
-        MalformedMessage, DataError: a party's summary is not what a report can be made of.
+        MalformedMessage, DataError: a party's summary cannot make a report.
     """
     content = {
         **_header(session.id, session.job.name, session.job.protocol, session.state),
@@ -43,23 +46,23 @@ def content_of(kind: Kind[Any], session: JobSession, out: Path, parties_here: li
 
 
 def _job(job: Job[Any]) -> dict[str, Any]:
-    """With every default that its protocol uses."""
+    """Return the job with every default that its system uses."""
     return job.to_dict()
 
 
 def content_of_party(kind_of: Callable[[str], Kind[Any]], directory: Path) -> dict[str, Any]:
-    """The same, from what one party wrote into its own directory.
+    """Return the content of a report from the files that one party wrote into its own directory.
 
     Args:
-        kind_of: finds the kind of report by the name of its system.
+        kind_of: function that finds the kind of report by the name of its system.
 
     Raises:
-        DataError: names the file and what is wrong with it.
+        DataError: a file is wrong; names the file and the error.
     """
     path = directory / "report.json"
     report = _read_table(path)
     if "parties" in report:
-        raise DataError(f"{path} is a whole job's report, not a party's", hint="its report.html is beside it")
+        raise DataError(f"{path} is a whole job's report, not a party's", hint="its report.html is next to it")
     try:
         name, job = str(report["party"]), dict(report["job"])
         kind = kind_of(str(job["protocol"]))
@@ -80,7 +83,7 @@ def content_of_party(kind_of: Callable[[str], Kind[Any]], directory: Path) -> di
             "party_reports": {name: report},
         }
     except (KeyError, TypeError, ValueError, AttributeError):
-        raise DataError(f"{path} is not the report of an active party, nor of a passive one") from None
+        raise DataError(f"{path} is not the report of an active or a passive party") from None
     return _complete(kind, content)
 
 
@@ -101,7 +104,7 @@ def _complete(kind: Kind[Any], content: dict[str, Any]) -> dict[str, Any]:
     return {**content, "privacy_statement": statement}
 
 
-# --- what the parties told the coordinator ---------------------------------------------------------------
+# --- summaries of the parties -------------------------------------------------------------------------
 
 
 def _party(session: JobSession, name: str) -> dict[str, Any]:
@@ -114,7 +117,7 @@ def _party(session: JobSession, name: str) -> dict[str, Any]:
 
 
 def nest(flat: Mapping[str, ParameterValue], party: str) -> dict[str, Any]:
-    """{"a.b": 1} -> {"a": {"b": 1}}."""
+    """Return nested tables: {"a.b": 1} -> {"a": {"b": 1}}."""
     tree: dict[str, Any] = {}
     for path, value in flat.items():
         *parents, last = path.split(".")
@@ -130,7 +133,7 @@ def nest(flat: Mapping[str, ParameterValue], party: str) -> dict[str, Any]:
 
 
 def check_finite(value: object, path: str) -> None:
-    """JSON has no NaN, and a page should show none."""
+    """Raise DataError: a number is not finite. JSON has no NaN, and a page should not show it."""
     if isinstance(value, float) and not math.isfinite(value):
         raise DataError(f"{path} is not a finite number")
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
@@ -138,7 +141,7 @@ def check_finite(value: object, path: str) -> None:
         check_finite(item, f"{path}: {name}" if path == "the report" else f"{path}.{name}")
 
 
-# --- what parties on this machine wrote for themselves -----------------------------------------------------
+# --- own reports of parties on this machine -----------------------------------------------------
 
 
 def _files_here(session: str, out: Path, parties_here: list[str], kind: Kind[Any]) -> dict[str, Any]:

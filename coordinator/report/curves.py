@@ -1,4 +1,4 @@
-"""Curves of a model's test rows, from the active party's own report: read, checked and drawn alike in every report."""
+"""Curves of a model's test rows, from the active party's own report: read, checked and drawn in the same way."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 HEIGHT_INCHES = 2.7
-BAND = "The band holds each point with 95% chance, over which rows are the test rows."
+BAND = "The band holds each point with 95% chance over the draw of the test rows."
 
 
 class Point(Protocol):
     @property
     def is_possible(self) -> bool:
-        """Numbers that rows can have given; a file may hold others."""
+        """True for numbers that rows can give; a file may have others."""
         ...
 
 
@@ -93,7 +93,7 @@ class RowBin:
 
 @dataclass(frozen=True)
 class Curves:
-    """None of them where only the coordinator's figures are known."""
+    """Curves of an evaluation; all empty if only the coordinator's figures are known."""
 
     lift: tuple[LiftPoint, ...] = ()
     calibration: tuple[CalibrationPoint, ...] = ()
@@ -101,7 +101,7 @@ class Curves:
     histogram: tuple[ClassBin, ...] = ()
 
     def plots(self) -> list[Plot]:
-        """Of those that there is something to draw of."""
+        """Return a plot of each curve that has enough points."""
         return [
             *([class_histogram(self.histogram)] if self.histogram else []),
             *([calibration_plot(self.calibration)] if self.calibration else []),
@@ -114,8 +114,10 @@ class Curves:
 
 
 def curves_of(evaluation: Mapping[str, Any], party: str) -> Curves:
-    """Raises:
-    DataError: names the party and what is not a curve.
+    """Return the curves of an evaluation.
+
+    Raises:
+        DataError: a curve is wrong; names the party and the curve.
     """
     return Curves(
         lift=points_of(LiftPoint, evaluation, party, "lift"),
@@ -126,27 +128,27 @@ def curves_of(evaluation: Mapping[str, Any], party: str) -> Curves:
 
 
 def points_of(kind: type[P], table: Mapping[str, Any], party: str, name: str) -> tuple[P, ...]:
-    """Raises DataError: names the party and the point that is missing something, or cannot be."""
+    """Return points; raise DataError if a point is incomplete or impossible, which names the party and the point."""
     points = table.get(name, [])
     if not isinstance(points, list):
-        raise DataError(f"what {party} reports: {name} is not a list")
+        raise DataError(f"the report of {party}: {name} is not a list")
     found = tuple(read(kind, {name: point}, party, name) for point in points)
     for number, point in enumerate(found):
         if not point.is_possible:
-            raise DataError(f"what {party} reports: point {number} of {name} cannot be")
+            raise DataError(f"the report of {party}: point {number} of {name} is impossible")
     return found
 
 
 def _ranking(evaluation: Mapping[str, Any], party: str) -> tuple[RankingPoint, ...]:
-    """Counts that only grow, of rows of both classes: shares are made of them."""
+    """Return counts that only grow, of rows of both classes: shares are made from them."""
     points = points_of(RankingPoint, evaluation, party, "ranking")
     start = RankingPoint(0.0, 0, 0)
     for before, after in pairwise([start, *points]):
         added = after.true_positives - before.true_positives, after.false_positives - before.false_positives
         if min(added) < 0 or not sum(added):
-            raise DataError(f"what {party} reports: the counts of evaluation.ranking do not grow")
+            raise DataError(f"the report of {party}: the counts of evaluation.ranking do not grow")
     if points and not (points[-1].true_positives and points[-1].false_positives):
-        raise DataError(f"what {party} reports: evaluation.ranking ends without rows of both classes")
+        raise DataError(f"the report of {party}: evaluation.ranking ends without rows of both classes")
     return points
 
 
@@ -193,7 +195,7 @@ def _unit_axes(axes: Axes, x: str, y: str) -> None:
 
 
 def class_histogram(bins: Sequence[ClassBin]) -> Plot:
-    """Of each class in its own share: one of them may be rare."""
+    """Return a histogram of each class, in shares of this class: one class may be rare."""
     figure, axes = figure_of(HEIGHT_INCHES)
     for label, colour, of_class in (
         ("negatives", NEGATIVE, [b.negatives for b in bins]),
@@ -205,7 +207,9 @@ def class_histogram(bins: Sequence[ClassBin]) -> Plot:
         )
     _histogram_axes(axes, "probability", "% of the class")
     axes.legend(frameon=False, fontsize=9)
-    note = "Test rows of each class by their probability: the less the two overlap, the better they are told apart."
+    note = (
+        "Test rows of each class by their probability: the less the two overlap, the better the model separates them."
+    )
     return Plot("Scores by class", note, svg_of(figure))
 
 
@@ -213,7 +217,7 @@ def row_histogram(bins: Sequence[RowBin], of: str) -> Plot:
     figure, axes = figure_of(HEIGHT_INCHES)
     axes.stairs([b.rows for b in bins], _edges(bins), color=POSITIVE, fill=True, alpha=0.6)
     _histogram_axes(axes, of, "rows")
-    return Plot("Scores", f"The rows that were scored, by their {of}.", svg_of(figure))
+    return Plot("Scores", f"The scored rows, by their {of}.", svg_of(figure))
 
 
 def _histogram_axes(axes: Axes, x: str, y: str) -> None:
@@ -236,7 +240,7 @@ def lift_plot(points: Sequence[LiftPoint]) -> Plot:
     axes.set_ylim(0, 1.08 * max(lifts))
     axes.grid(color=LINE, linewidth=0.7)
     axes.set_xlabel("best rows, % of the test rows", color=MUTED)
-    note = "How many times as many positives as on average there are among the rows with the highest probabilities."
+    note = "The share of positives among the rows with the highest probabilities, divided by the average share."
     return Plot("Lift", note, svg_of(figure))
 
 
@@ -251,7 +255,7 @@ def calibration_plot(points: Sequence[CalibrationPoint]) -> Plot:
     within = sum(a <= p.probability <= b for p, a, b in zip(points, low, high, strict=True))
     note = (
         f"Test rows in {count(len(points))} groups by probability, each with the range that holds its share with 95% "
-        f"chance. Of a calibrated model these meet the dashed line: here {_of_all(within, len(points))}."
+        f"chance. For a calibrated model these ranges meet the dashed line: here {_of_all(within, len(points))}."
     )
     return Plot("Calibration", note, svg_of(figure))
 

@@ -1,4 +1,4 @@
-"""How good a model was on rows that it was not fitted to: figures, read alike in every report."""
+"""Figures of a model on rows that it was not fitted to, read in the same way in every report."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FEW_TEST_ROWS = 100
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Where it comes from decides how much of it there is: the coordinator gets no curve."""
+    """Figures of an evaluation. Its source decides how many there are: the coordinator gets no curve."""
 
     classes: ClassFigures | None = None
     values: ValueFigures | None = None
@@ -23,10 +23,10 @@ class Evaluation:
 
 
 def evaluation_of(report: Mapping[str, Any], active: str) -> Evaluation | None:
-    """The active party's own, where its report is here; else what it told the coordinator, if anything.
+    """Return the active party's own evaluation if its report is here; else the coordinator's part, or None.
 
     Raises:
-        DataError: names the figure that is missing or wrong.
+        DataError: a figure is missing or wrong; names the figure.
     """
     own = fullest(report, active)
     found = own.get("evaluation")
@@ -38,10 +38,10 @@ def evaluation_of(report: Mapping[str, Any], active: str) -> Evaluation | None:
 
 
 def class_evaluation(own: Mapping[str, Any], active: str) -> Evaluation:
-    """The same of a classifier, from what its party says of it.
+    """Return the evaluation of a classifier, from its party's report.
 
     Raises:
-        DataError: names the figure that is missing or wrong.
+        DataError: a figure is missing or wrong; names the figure.
     """
     return Evaluation(
         classes=read(ClassFigures, own, active, "evaluation"),

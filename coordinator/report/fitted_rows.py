@@ -1,4 +1,4 @@
-"""What a report says of the rows of one party that a model was fitted to, and of their columns."""
+"""The part of a report about the rows of one party that a model was fitted to, and about their columns."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ def cards(rows: FittedRows) -> Iterator[Card]:
 
 
 def summary(rows: FittedRows) -> tuple[str, str]:
-    """A line of the terminal."""
+    """Return the terminal's line about rows."""
     return "rows", f"{rows.about}{count(rows.trained)} trained on, {count(rows.held_out)} held out"
 
 
 def _constant(rows: FittedRows) -> str:
     if rows.dropped_columns is None:
-        return "which are constant is in the party's own report"
+        return "the party's own report lists them"
     return f"{count(len(rows.dropped_columns))} constant dropped" if rows.dropped_columns else "none dropped"
 
 
 def list_dropped(rows: FittedRows, columns: str = "constant columns") -> list[tuple[str, str]]:
-    """Return a line of the page's table if any columns were dropped."""
+    """Return a line of the page's table if columns were dropped."""
     return [(f"{columns}, dropped", ", ".join(rows.dropped_columns))] if rows.dropped_columns else []

@@ -1,4 +1,4 @@
-"""What the report of one protocol adds to what all of them have."""
+"""The part of a report that is special to one system."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Owned(Protocol):
 
     @property
     def owners(self) -> list[str]:
-        """Who has the model, or a part of it."""
+        """Parties that have the model, or a part of it."""
         ...
 
 
@@ -47,14 +47,14 @@ def _nowhere(_report: Report) -> Iterable[tuple[str, str]]:
 class Kind(Generic[F]):
     """Functions that take the content of report.json, or the figures F that `figures_of` reads from it.
 
-    All but `members_in` raise DataError, which names a figure that is missing or wrong.
+    All but `members_in` raise DataError, which names a missing or wrong figure.
 
     Args:
-        render: the page.
-        summary: the lines of the terminal.
-        check_model: takes what a model.json holds; None where such a job leaves none.
-        members_in: takes a party's own report; name and role of the others that it names.
-        places: of what else the job left than models: what it is called, and where it is.
+        render: function that returns the page.
+        summary: function that returns the lines of the terminal.
+        check_model: function that takes the content of a model.json; None if such a job leaves no model.
+        members_in: function that takes a party's own report and returns name and role of the other parties in it.
+        places: function that returns name and place of the job's files that are not models.
     """
 
     figures_of: Callable[[Report], F]
@@ -77,7 +77,7 @@ class Kind(Generic[F]):
 
 
 class Written(Protocol):
-    """A report that is on the disk."""
+    """A report in its folder."""
 
     @property
     def json_path(self) -> Path: ...

@@ -1,4 +1,4 @@
-"""What every report of a release under label DP says of its promise and its budget."""
+"""The part of a report about the promise and the budget of a release under label DP."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def cards(privacy: LabelPrivacy) -> Iterator[Card]:
 
 
 def summary(privacy: LabelPrivacy) -> tuple[str, str]:
-    """A line of the terminal."""
+    """Return the terminal's line about epsilon."""
     return "privacy", f"epsilon {figure(privacy.epsilon)}, delta {figure(privacy.delta)}, {privacy.unit}"
 
 
@@ -77,8 +77,10 @@ def budget(privacy: LabelPrivacy) -> str:
 
 
 def spent(privacy: LabelPrivacy, releases: int) -> str:
-    """Args:
-    releases: that the ledger holds, this job's included.
+    """Return a sentence about the spent budget.
+
+    Args:
+        releases: number of releases in the ledger, with this job's.
     """
     held = quantity(releases, "release") + (", which" if releases == 1 else ", which together")
     return (
@@ -91,4 +93,4 @@ ROWS_OF_A_PERSON = (
     "A person with several rows is protected only row by row. For k rows of one person, epsilon is up to k "
     "times as large and delta grows as well."
 )
-COMPOSED = "Epsilons are composed by an accountant, not added. A release that would pass the budget is refused."
+COMPOSED = "Epsilons are composed by an accountant, not added. A release that would exceed the budget is refused."

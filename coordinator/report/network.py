@@ -11,14 +11,14 @@ NETWORK = "network"
 
 
 def describe_network(job: Job[Any]) -> dict[str, str]:
-    """Return what a report says of the network, if one was simulated."""
+    """Return the report's entry about the network, if a network was simulated."""
     if job.network is None:
         return {}
-    nobody = "" if len(job.parties) > 1 else "; the job has one party, so nothing crossed it"
+    nobody = "" if len(job.parties) > 1 else "; the job has one party, so nothing crossed the network"
     return {NETWORK: f"simulated: {job.network.in_words()}{nobody}"}
 
 
 def network_lines(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the line of the terminal, if the report says something of a network."""
+    """Yield the terminal's line about the network, if the report has one."""
     if NETWORK in content:
         yield NETWORK, content[NETWORK]

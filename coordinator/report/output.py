@@ -1,4 +1,4 @@
-"""Writing a job's report, and telling it in the terminal."""
+"""A job's report in its folder, and in the terminal."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from blindfit.parties.files.written import write_file, write_json
 
 @dataclass(frozen=True)
 class Written:
-    """A report that is on the disk."""
+    """A report in its folder."""
 
     kind: Kind[Any] = field(repr=False)
     json_path: Path
@@ -52,14 +52,14 @@ class Written:
 
 
 def write(kind: Kind[Any], session: JobSession, out: Path, parties_here: list[str]) -> Written:
-    """Writes `out/report.json` and `out/report.html`.
+    """Write `out/report.json` and `out/report.html`.
 
     Args:
-        parties_here: parties whose own directories are `out/<name>/`; with none of them the report holds only what a
+        parties_here: parties whose own directories are `out/<name>/`; without them the report has only facts that a
             coordinator may know.
 
     Raises:
-        MalformedMessage, DataError: a party's summary or file is not what a report can be made of; nothing is written.
+        MalformedMessage, DataError: a party's summary or file cannot make a report; nothing is written.
     """
     content = content_of(kind, session, out, parties_here)
     page = kind.render(content)

@@ -1,4 +1,4 @@
-"""report.html: one file that needs nothing else, offline or online. What the pages of all protocols share."""
+"""report.html: one file that needs no other file and no network. This is the common part of all systems' pages."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from blindfit.coordinator.report.reading import process_of
+from blindfit.coordinator.terminal.titles import with_title
 from blindfit.coordinator.terminal.wording import count, duration, size
 
 UNKNOWN = "\N{EN DASH}"
@@ -35,7 +36,7 @@ class Card:
 class Bar:
     label: str
     value: str
-    share: float  # of the longest, or of the whole
+    share: float  # share of the longest bar, or of the whole
 
 
 @dataclass(frozen=True)
@@ -46,13 +47,15 @@ class PartyRow:
     rows: str
     peak_memory: str
     sent: str
-    model: str  # where it is
+    model: str  # place of the model
 
 
 def render(template: str, report: Mapping[str, Any], **parts: Any) -> str:
-    """Args:
-    template: the path, from the coordinator's folder, of a template that extends report/base.html.j2.
-    parts: what the template and its base need.
+    """Return the page.
+
+    Args:
+        template: path, from the coordinator's folder, of a template that extends report/base.html.j2.
+        parts: values that the template and its base need.
     """
     return render_template(
         template,
@@ -69,15 +72,17 @@ def render_template(template: str, **parts: Any) -> str:
     return _environment().get_template(template).render(style=style, **parts)
 
 
-@cache  # with the templates that it has compiled
+@cache  # keeps the compiled templates
 def _environment() -> Environment:
-    return Environment(
+    environment = Environment(
         autoescape=True,
         undefined=StrictUndefined,
         loader=FunctionLoader(_resource),
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["with_title"] = with_title
+    return environment
 
 
 def _resource(name: str) -> str:
@@ -104,23 +109,23 @@ def _model_place(report: Mapping[str, Any], name: str) -> str:
 
 
 def bars(steps: Mapping[str, float | None]) -> list[Bar]:
-    """Of the steps whose time is known."""
+    """Return bars of the steps whose time is known."""
     known = {name: float(value) for name, value in steps.items() if value is not None}
     longest = max([*known.values(), 1e-9])
     return [Bar(name, duration(value), value / longest) for name, value in known.items()]
 
 
 def steps(report: Mapping[str, Any], laps: Mapping[str, float | None], start: str = "start the processes") -> list[Bar]:
-    """What the coordinator timed, then a party's own laps."""
+    """Return bars of the coordinator's times, then of a party's own laps."""
     seconds = report["seconds"]
     return bars({start: seconds.get("launch"), "connect and agree": seconds.get("set_up"), **laps})
 
 
 def total_seconds(report: Mapping[str, Any], timing: object) -> float:
-    """From start to end; in a party's own report, where nobody timed that, its own laps.
+    """Return seconds from start to end; for a party's own report, which lacks them, the sum of its own laps.
 
     Args:
-        timing: a dataclass of seconds, None where a lap is not known.
+        timing: dataclass of seconds, None for an unknown lap.
     """
     laps: Mapping[str, float | None] = vars(timing)
     seconds = report["seconds"]
@@ -130,7 +135,7 @@ def total_seconds(report: Mapping[str, Any], timing: object) -> float:
 
 
 def all_weights(models: Mapping[str, Any]) -> list[tuple[str, str, float]]:
-    """Owner, feature and weight, the largest first."""
+    """Return owner, feature and weight of each weight, the largest first."""
     rows = [(party, name, weight) for party, model in models.items() for name, weight in model["weights"].items()]
     return sorted(rows, key=lambda row: -abs(row[2]))
 

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 MOST_BARS = 30
 MOST_LABEL_CHARS = 28
 MOST_MARKED_POINTS = 30
-NARROW = 100.0  # the ratio of an axis whose powers of ten are too few ticks
+NARROW = 100.0  # ratio of an axis that would have too few powers of ten as ticks
 WIDTH_INCHES = 5.2
 FONT_SIZE = 9
 LOG_ODDS = "the log-odds by this much"
 
-# matplotlib wants colours, the page has variables: each of these stands for one, and is exchanged in the SVG.
+# matplotlib needs colours, but the page has variables: each colour stands for a variable, and the SVG gets that.
 INK, MUTED, LINE, POSITIVE, NEGATIVE = "#010101", "#020202", "#030303", "#040404", "#050505"
 VARIABLES = {
     INK: "var(--ink)",
@@ -51,16 +51,16 @@ def weights_plot(
     changes: str = LOG_ODDS,
     reach: float | None = None,
 ) -> Plot:
-    """The largest weights as bars, the largest on top.
+    """Return the largest weights as bars, the largest on top.
 
     Args:
-        changes: what a weight says. reach: of the axis, where plots are to be compared.
+        changes: effect of a step in a feature. reach: end of the axis, for plots that are compared.
     """
     largest = sorted(weights, key=lambda name: abs(weights[name]), reverse=True)[:MOST_BARS]
     figure, axes = figure_of(height_inches=0.7 + 0.23 * len(largest))
     values = [weights[name] for name in largest]
     axes.barh(range(len(values)), values, color=[POSITIVE if v >= 0 else NEGATIVE for v in values], height=0.66)
-    # A feature's name may hold $, which is no formula.
+    # A feature's name may hold $, which does not start a formula.
     axes.set_yticks(range(len(values)), [_label(name) for name in largest], parse_math=False)
     axes.invert_yaxis()
     if reach is not None:
@@ -77,7 +77,7 @@ def weights_plot(
 
 
 def weight_plots(models: Mapping[str, Mapping[str, Any]]) -> list[Plot]:
-    """One of each party's own columns, on one scale."""
+    """Return one plot for each party's own columns, on one scale."""
     reach = max((abs(weight) for model in models.values() for weight in model["weights"].values()), default=0.0) or 1.0
     return [
         weights_plot(model["weights"], model.get("intercept"), f"Weights of {party}", _changes(model["model"]), reach)
@@ -91,7 +91,7 @@ def _changes(model: str) -> str:
 
 
 def objective_plot(history: Sequence[float]) -> Plot | None:
-    """How far the objective was above its least value; None where there is too little to draw."""
+    """Return a plot of the objective above its least value; None if there is too little to draw."""
     least = min(history, default=0.0)
     points = [(i, value - least) for i, value in enumerate(history) if value > least]
     if len(history) <= 2 or len(points) < 2:
@@ -109,8 +109,7 @@ def objective_plot(history: Sequence[float]) -> Plot | None:
 
 
 def set_log_scale(axes: Axes, to_text: Callable[[float], str]) -> None:
-    """Make the y axis logarithmic. A narrow one, which may hold no power of ten, gets ticks that are
-    evenly spaced."""
+    """Make the y axis logarithmic. A narrow axis, which may have no power of ten, gets evenly spaced ticks."""
     from matplotlib.ticker import LogLocator, MaxNLocator
 
     axes.set_yscale("log")
@@ -122,7 +121,7 @@ def set_log_scale(axes: Axes, to_text: Callable[[float], str]) -> None:
 
 
 def _label(name: str) -> str:
-    """Return the name, or as much of it as fits; characters of East Asian scripts take twice the width."""
+    """Return the name, or its beginning; characters of East Asian scripts take twice the width."""
     shown = plain(name)
     return shown if cell_len(shown) <= MOST_LABEL_CHARS else f"{set_cell_size(shown, MOST_LABEL_CHARS - 1).rstrip()}…"
 
@@ -149,13 +148,13 @@ def svg_of(figure: Figure) -> Markup:
     # Text stays text: it is searchable, takes the page's font and shows names in any script.
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "blindfit"}), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing")  # the browser has the fonts, not matplotlib
-        # `savefig` would draw twice, the first time for nobody.
+        # `savefig` would draw twice.
         canvas: Any = FigureCanvasSVG(figure)
         canvas.print_svg(drawn, metadata={"Date": None, "Creator": None})
     svg = drawn.getvalue()
-    svg = svg[svg.index("<svg") :]  # an HTML page has no place for XML's prologue
+    svg = svg[svg.index("<svg") :]  # HTML allows no XML prologue
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    svg = re.sub(r'<g id="\w*">', "<g>", svg)  # a second plot would repeat them
+    svg = re.sub(r'<g id="\w*">', "<g>", svg)  # a second plot would repeat the ids
     svg = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", svg)
     svg = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", svg)
     for colour, variable in VARIABLES.items():

@@ -1,4 +1,4 @@
-"""How good a model was on its test rows, in the words of pages and of the terminal."""
+"""Quality of a model on its test rows, in the words of pages and of the terminal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from blindfit.coordinator.report.plots import Plot
 from blindfit.coordinator.terminal.wording import count, figure, percent, quantity
 from blindfit.parties.training.quality import ClassFigures, Confusion
 
-CLOSE = 0.85  # of a slope, or its inverse: nearer to 1 is nearly right
+CLOSE = 0.85  # a slope, or its inverse, above this is nearly right
 OUT_OF_FOLD = "out of fold"
 FIGURES_OUT_OF_FOLD = (
     "Log loss, accuracy, confusion matrix, calibration and histogram are out of fold: each half of the test rows is "
@@ -24,7 +24,7 @@ FIGURES_OUT_OF_FOLD = (
 
 @dataclass(frozen=True)
 class Cell:
-    """Of the confusion matrix."""
+    """A cell of the confusion matrix."""
 
     count: str
     name: str
@@ -32,7 +32,7 @@ class Cell:
 
 
 def cards(evaluation: Evaluation | None) -> Iterator[Card]:
-    """The most telling first."""
+    """Yield the cards, the most informative first."""
     if evaluation is not None and evaluation.classes is not None:
         classes = evaluation.classes
         note = _range(auc_range(evaluation)) or f"KS {classes.ks:.3f}"
@@ -50,7 +50,7 @@ def cards(evaluation: Evaluation | None) -> Iterator[Card]:
 
 
 def lines(evaluation: Evaluation | None) -> Iterator[tuple[str, str]]:
-    """Of the page's table."""
+    """Yield the lines of the page's table."""
     if evaluation is not None and evaluation.classes is not None:
         classes = evaluation.classes
         yield "AUC", f"{classes.auc:.4f}{_in_brackets(auc_range(evaluation))}"
@@ -61,7 +61,7 @@ def lines(evaluation: Evaluation | None) -> Iterator[tuple[str, str]]:
         yield f"Log loss{fold}", f"{classes.log_loss:.4f}"
         if classes.is_calibrated:
             yield "Log loss before calibration", figure(classes.log_loss_before or classes.log_loss)
-        possible = 0 <= classes.accuracy <= 1  # a peer may have told any number
+        possible = 0 <= classes.accuracy <= 1  # a peer may have reported any number
         right = round(classes.accuracy * classes.rows) if possible else -1
         yield f"Accuracy at {figure(classes.threshold)}{fold}", _share(right, classes.rows)
         yield "Accuracy of always guessing the larger class", percent(classes.confusion.larger_class)
@@ -74,7 +74,7 @@ def lines(evaluation: Evaluation | None) -> Iterator[tuple[str, str]]:
 
 
 def by_the_larger_class(classes: ClassFigures) -> str:
-    """Return the accuracy with which the model's is to be compared."""
+    """Return the accuracy to compare the model's accuracy with."""
     return f"always guessing the larger class: {classes.confusion.larger_class:.4f}"
 
 
@@ -86,7 +86,7 @@ def _before(classes: ClassFigures) -> str:
 
 
 def remark(evaluation: Evaluation | None) -> str:
-    """Return how the probabilities were calibrated, and what the figures are made of; empty if nothing was."""
+    """Return how the probabilities were calibrated and the figures were made; empty without calibration."""
     classes = None if evaluation is None else evaluation.classes
     if classes is None or classes.slope is None or classes.offset is None:
         return ""
@@ -94,16 +94,16 @@ def remark(evaluation: Evaluation | None) -> str:
 
 
 def calibration(slope: float, offset: float) -> str:
-    """What it is, and what it mended."""
+    """Return the calibration and its effect."""
     return f"log odds x {figure(slope)} {offset:+.4g}: {_describe_slope(slope)}"
 
 
 def _describe_slope(slope: float) -> str:
     if slope > 1 / CLOSE:
-        return f"as trained they were {percent(1 / slope)} of what they should be, so too cautious"
+        return f"as trained, log odds were {percent(1 / slope)} of their right size: too cautious"
     if slope < CLOSE:
-        return f"as trained they were {percent(1 / slope)} of what they should be, so too sure"
-    return "as trained they were nearly right"
+        return f"as trained, log odds were {percent(1 / slope)} of their right size: too sure"
+    return "as trained, log odds were nearly right"
 
 
 def _rates(cells: Confusion, fold: str) -> Iterator[tuple[str, str]]:
@@ -112,14 +112,14 @@ def _rates(cells: Confusion, fold: str) -> Iterator[tuple[str, str]]:
 
 
 def _share(part: int, whole: int) -> str:
-    """With its interval; a peer may have told any numbers."""
+    """Return a share with its interval; a peer may have reported any numbers."""
     if not 0 <= part <= whole or not whole:
         return UNKNOWN
     return f"{part / whole:.4f}{_in_brackets(share_interval(part, whole))}"
 
 
 def auc_range(evaluation: Evaluation) -> Range | None:
-    """None where it is not known how many rows there were of each class."""
+    """Return the range of the AUC; None if the number of rows of each class is not known."""
     classes = evaluation.classes
     if classes is None or not 0 <= classes.auc <= 1:
         return None
@@ -138,7 +138,7 @@ def _in_brackets(found: Range | None) -> str:
 
 
 def matrix(evaluation: Evaluation | None) -> list[tuple[str, list[Cell]]] | None:
-    """Rows are what happened, columns what was predicted."""
+    """Return the matrix: rows are true classes, columns are predicted classes."""
     if evaluation is None or evaluation.classes is None:
         return None
     confusion = evaluation.classes.confusion
@@ -164,7 +164,7 @@ def warn_of_no_gain(evaluation: Evaluation | None, advice: str) -> str:
     """Return a caution if a constant would predict the test rows at least as well; else an empty text.
 
     Args:
-        advice: which options to change, as a sentence.
+        advice: sentence about options to change.
     """
     if evaluation is None:
         return ""
@@ -186,7 +186,7 @@ def warn_of_no_gain(evaluation: Evaluation | None, advice: str) -> str:
 
 
 def _loss_of_constant(cells: Confusion) -> float:
-    """Return the log loss of the share of positives as every row's probability; 0 for numbers that cannot be."""
+    """Return the log loss of the share of positives as every row's probability; 0 for impossible numbers."""
     if cells.positives < 1 or cells.negatives < 1:
         return 0.0
     shares = [of_class / (cells.positives + cells.negatives) for of_class in (cells.positives, cells.negatives)]
@@ -198,7 +198,7 @@ def plots(evaluation: Evaluation | None) -> list[Plot]:
 
 
 def in_short(evaluation: Evaluation | None) -> str:
-    """A line of the terminal; empty where there is none."""
+    """Return the terminal's line; an empty text without figures."""
     if evaluation is not None and evaluation.classes is not None:
         c = evaluation.classes
         fold = f" ({OUT_OF_FOLD})" if c.is_calibrated else ""

@@ -15,7 +15,7 @@ F = TypeVar("F")
 
 
 def fullest(report: Mapping[str, Any], party: str) -> Mapping[str, Any]:
-    """The party's own report, where it is here; else what it told the coordinator, which holds less."""
+    """Return the party's own report if it is here; else its summary for the coordinator, which has less."""
     own: Mapping[str, Any] = report["party_reports"].get(party) or report["parties"][party]["summary"]
     return own or {}
 
@@ -33,10 +33,10 @@ def process_of(report: Mapping[str, Any], name: str) -> ProcessFigures:
 
 
 def read(kind: type[F], summary: Mapping[str, Any], party: str, part: str = "") -> F:
-    """Return the dataclass `kind`, from the table `part` of what a party reports.
+    """Return the dataclass `kind`, from the table `part` of a party's report.
 
     Raises:
-        DataError: names the party and the figure that is missing, not what it must be, or out of its range.
+        DataError: a figure is missing, has the wrong kind or is out of range; names the party and the figure.
     """
     table: object = summary
     for name in filter(None, part.split(".")):
@@ -45,16 +45,16 @@ def read(kind: type[F], summary: Mapping[str, Any], party: str, part: str = "") 
 
 
 def check_range(party: str, figure: str, value: float, allowed: Between) -> None:
-    """Raises DataError."""
+    """Raise DataError: the value is out of its range."""
     least, most = allowed.least, allowed.most
     if not least <= value <= most:
         wanted = f"at least {least:g}" if most == math.inf else f"from {least:g} to {most:g}"
-        raise DataError(f"what {party} reports: {figure} is not {wanted}")
+        raise DataError(f"the report of {party}: {figure} is not {wanted}")
 
 
 def _read_table(kind: type[F], table: object, party: str, part: str) -> F:
     if not isinstance(table, Mapping):
-        raise DataError(f"what {party} reports has no table {part}")
+        raise DataError(f"the report of {party} has no table {part}")
     return kind(**{entry.name: _read_entry(entry, table, party, part) for entry in entries_of(kind)})
 
 
@@ -68,12 +68,12 @@ def _read_entry(entry: Entry, table: Mapping[str, Any], party: str, part: str) -
     if isinstance(entry.kind, type) and is_dataclass(entry.kind):
         return _read_table(entry.kind, value, party, figure)
     if value is None:
-        raise DataError(f"what {party} reports: {figure} is missing")
+        raise DataError(f"the report of {party}: {figure} is missing")
     reader, wanted = _READERS[entry.kind]
     try:
         found = reader(value)
     except ValueError:
-        raise DataError(f"what {party} reports: {figure} is not {wanted}") from None
+        raise DataError(f"the report of {party}: {figure} is not {wanted}") from None
     if entry.range is not None:
         check_range(party, figure, found, entry.range)
     return found
@@ -95,7 +95,7 @@ def _number(value: object) -> float:
 
 
 def _numbers(value: object) -> tuple[float, ...]:
-    """Numbers, or texts of numbers: the wire has no list of numbers."""
+    """Return numbers, also from texts of numbers: the wire has no list of numbers."""
     if not isinstance(value, list | tuple):
         raise ValueError
     return tuple(_number(float(item) if isinstance(item, str) else item) for item in value)
@@ -108,7 +108,7 @@ def _boolean(value: object) -> bool:
 
 
 def _text(value: object) -> str:
-    """A peer's text reaches a terminal: it must not steer it."""
+    """Return a peer's text, which may reach a terminal, without characters that control it."""
     if not isinstance(value, str):
         raise ValueError
     return plain(value)
@@ -121,7 +121,7 @@ def _texts(value: object) -> tuple[str, ...]:
 
 
 def _list(value: object) -> list[Any]:
-    """Return a list whose items are read elsewhere."""
+    """Return a list. Other functions read its items."""
     if not isinstance(value, list):
         raise ValueError
     return value

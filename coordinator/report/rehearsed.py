@@ -14,7 +14,7 @@ from blindfit.coordinator.running.session import JobSession
 
 
 def describe_rehearsal(session: JobSession, out: Path, parties_here: Sequence[str]) -> dict[str, Any]:
-    """Return the stamp, and the limits that the job passes with a warning; nothing of a real job."""
+    """Return the stamp, and the limits that the job passes with a warning; nothing for a real job."""
     if session.job.stage is None:
         return {}
     warnings = [f"{name}: {sentence}" for name in parties_here for sentence in limits_in_log(out, name)]

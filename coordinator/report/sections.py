@@ -11,13 +11,13 @@ TEXT_WIDTH = 100
 
 @dataclass(frozen=True)
 class Section:
-    topic: str  # for programs
+    topic: str  # name for programs
     title: str
     sentences: tuple[str, ...]
 
 
 def statement_text(sections: Iterable[Section]) -> str:
-    """Plain text, for a terminal."""
+    """Return the sections as plain text for a terminal."""
     indent = "  "
     return "\n".join(
         section.title

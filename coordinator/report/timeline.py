@@ -23,7 +23,7 @@ def show_study(study: Mapping[str, Any]) -> Iterator[RenderableType]:
     """Yield the timeline as a table, and a line for each fault that never happened.
 
     Args:
-        study: the document of a study.
+        study: document of a study.
     """
     table = WholeTable("Time", "Party", "Event", box=None, pad_edge=False, header_style="bold")
     table.columns[0].justify = "right"

@@ -1,4 +1,4 @@
-"""The Control service of one party, as a coordinator calls it. Every call that fails raises a typed error."""
+"""The Control service of one party, as a coordinator calls it. Every failed call raises a typed error."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from blindfit.protos import control_pb2 as pb
 from blindfit.protos import control_pb2_grpc
 
 CALL_TIMEOUT_S = 30.0
-ALONE_TIMEOUT_S = 10.0  # of a call that a person waits for, and no job
+ALONE_TIMEOUT_S = 10.0  # for a call that a person waits for, without a job
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Control:
     @classmethod
     @contextlib.asynccontextmanager
     async def open(cls, own: Identity, name: str, address: str) -> AsyncIterator[Control]:
-        """Raises TransportError: the party cannot be reached, or is another one."""
+        """Raise TransportError: the party cannot be reached, or is another party."""
         channel = await identity.open_channel(own, name, address)
         try:
             yield cls(name, address, control_pb2_grpc.ControlStub(channel))  # type: ignore[no-untyped-call]
@@ -47,20 +47,21 @@ class Control:
         return description
 
     async def check(self, proposal: pb.Proposal, timeout_s: float = CALL_TIMEOUT_S) -> None:
-        """Raise what the party would refuse of a proposal."""
+        """Raise the party's refusal of a proposal."""
         await self.call("Check", proposal, timeout_s)
 
     async def cancel(self, session: str, timeout_s: float, blamed: str = "") -> pb.SessionAnswer:
-        """
+        """End a session at the party.
+
         Args:
-            blamed: the party that ended the job, which the others name.
+            blamed: party that ended the job; the others name it.
         """
         request = pb.SessionRequest(session=session, blamed=blamed)
         answer: pb.SessionAnswer = await self.call("Cancel", request, timeout_s)
         return answer
 
     async def events(self, session: str, timeout_s: float | None = None) -> AsyncIterator[pb.Event]:
-        """Yield what the party reports of a session, until the session ends there.
+        """Yield the party's reports about a session, until the session ends there.
 
         Raises:
             PeerTimeout: the session has not ended in `timeout_s` seconds.
@@ -77,7 +78,7 @@ class Control:
             call.cancel()
 
     async def waits(self, session: str, members: Sequence[str]) -> waits.Report:
-        """Ask the party whom it waits for in a session."""
+        """Return the party's report about its waits in a session."""
         return await waits.ask_stub(self.stub, session, members)
 
     def _to_error(self, error: grpc.aio.AioRpcError, step: str) -> BlindfitError:

@@ -34,9 +34,10 @@ def drive(
     watcher: Watcher | None = None,
     study: Study | None = None,
 ) -> JobSession:
-    """
+    """Run a session to its end.
+
     Args:
-        study: the faults that happen meanwhile.
+        study: faults that happen during the session.
 
     Raises:
         Stopped: by Ctrl-C, SIGTERM or the watcher.
@@ -63,20 +64,21 @@ def drive(
             except (TransportError, ProtocolError) as error:
                 found = launched.find_lost_process(error)
                 way_on = _way_on(session, epoch_begun=progress.epoch_begun)
-                found.hint = "; ".join(filter(None, [found.hint, way_on and f"when it is mended, {way_on}"]))
+                found.hint = "; ".join(filter(None, [found.hint, way_on and f"after the cause is mended, {way_on}"]))
                 raise found from None
             except (KeyboardInterrupt, asyncio.CancelledError):
                 raise Stopped(
-                    f"the parties were told to end {session.id}", _way_on(session, epoch_begun=progress.epoch_begun)
+                    f"the parties received the order to end {session.id}",
+                    _way_on(session, epoch_begun=progress.epoch_begun),
                 ) from None
     return session
 
 
 async def _until_terminated(work: Coroutine[Any, Any, None], stop: Stop) -> None:
-    """SIGTERM cancels `work`, as asyncio lets Ctrl-C do, and so does another thread.
+    """Run `work`; SIGTERM cancels it, as asyncio lets Ctrl-C do, and so can another thread.
 
-    What a handler raises comes up wherever the main thread is: in a callback of gRPC's it would be dropped, and with
-    it the callback's wake-up of a task, which would then wait for ever.
+    An exception of a signal handler appears wherever the main thread is. In a callback of gRPC it would be dropped, and
+    with it the callback's wake-up of a task, which would then wait for ever.
     """
     task = asyncio.create_task(work)
     with _terminates(task), stop.cancels(task):
@@ -85,7 +87,7 @@ async def _until_terminated(work: Coroutine[Any, Any, None], stop: Stop) -> None
 
 @contextlib.contextmanager
 def _terminates(task: asyncio.Task[None]) -> Iterator[None]:
-    """Let SIGTERM cancel a task; only the main thread hears of signals."""
+    """Let SIGTERM cancel a task; only the main thread receives signals."""
     if not _hears_signals():
         yield
         return
@@ -112,7 +114,7 @@ def _way_on(session: JobSession, *, epoch_begun: bool) -> str:
 
 
 def can_go_on(session: JobSession, *, epoch_begun: bool) -> bool:
-    """Return whether the parties have checkpoints of a training: an epoch has begun, or it went on from some."""
+    """Return True if the parties have checkpoints: an epoch has begun, or the training went on from a checkpoint."""
     asked, stage = session.job.parameters, session.job.stage
     if stage is not None and not stage.is_kept:
         return False
@@ -121,7 +123,7 @@ def can_go_on(session: JobSession, *, epoch_begun: bool) -> bool:
 
 @contextlib.contextmanager
 def terminable() -> Iterator[None]:
-    """SIGTERM ends what no event loop runs as Ctrl-C does: processes are stopped."""
+    """Let SIGTERM act like Ctrl-C where no event loop runs: processes are stopped."""
     if not _hears_signals():
         yield
         return

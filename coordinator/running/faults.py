@@ -1,4 +1,4 @@
-"""Faults that a person asks for, to study how a job ends: `kill archive at epoch 3`."""
+"""Faults that a person orders, to study the end of a job: `kill archive at epoch 3`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from blindfit.parties.settings import PARTY_NAME
 
 Verb = Literal["kill", "freeze", "cut", "restart"]
 VERBS: tuple[Verb, ...] = ("kill", "freeze", "cut", "restart")
-LASTING = ("freeze", "cut")  # verbs whose fault may end
+LASTING = ("freeze", "cut")  # verbs of faults that may end
 MAX_S = 86_400.0
 MAX_CHARS = 200
 STEPS_NAMED = 12
@@ -35,11 +35,11 @@ class Fault:
     """A fault of one party at one moment of a job.
 
     Attributes:
-        text: what the person wrote.
-        epoch: the epoch at which it happens; 0 where it does not depend on one.
-        step: the step at which it happens, in the words of a progress line.
-        after_s: the time after the start of the job at which it happens; None where it does not depend on time.
-        for_s: the time after which it ends; None for one that stays.
+        text: text of the person.
+        epoch: epoch at which it happens; 0 if it does not depend on an epoch.
+        step: step at which it happens, in the words of a progress line.
+        after_s: seconds after the start of the job at which it happens; None if it does not depend on time.
+        for_s: seconds after which it ends; None if it stays.
     """
 
     text: str
@@ -52,17 +52,17 @@ class Fault:
 
     @classmethod
     def parse(cls, text: str) -> Fault:
-        """Read what a person wrote.
+        """Read a person's text.
 
         Raises:
-            ConfigError: one line that says what is wrong.
+            ConfigError: the text is wrong; one line names the error.
         """
         words = " ".join(text.split())
         if not words.isprintable() or len(words) > MAX_CHARS:
-            raise _mistake(text, f"it is no text of at most {MAX_CHARS} printable characters", FORM)
+            raise _mistake(text, f"the text must have at most {MAX_CHARS} printable characters", FORM)
         found = _WORDS.fullmatch(words)
         if found is None:
-            raise _mistake(text, "it does not name a verb, a party and a moment", FORM)
+            raise _mistake(text, "the text does not name a verb, a party and a moment", FORM)
         verb, party, at = found["verb"], found["party"], found["at"]
         if verb not in VERBS:
             raise _mistake(text, f"the verb {verb} is unknown", f"use {join_names(VERBS, 'or')}")
@@ -77,17 +77,20 @@ class Fault:
         return replace(fault, after_s=0.0) if at == "start" else _at_step(fault, at)
 
     def is_at(self, step: str) -> bool:
-        """Return whether it happens when a party reports this step. A later epoch counts: short ones go unreported."""
+        """Return True if the fault happens when a party reports this step.
+
+        A later epoch counts: short ones go unreported.
+        """
         epoch = EPOCH.match(step)
         if self.epoch:
             return epoch is not None and int(epoch[1]) >= self.epoch
         return bool(self.step) and (step == self.step or step.startswith(f"{self.step}, "))
 
     def explain_absence(self, steps: Collection[str]) -> str:
-        """Return why the fault never happened, once the job has ended.
+        """Return why the fault never happened, after the job has ended.
 
         Args:
-            steps: that the parties reported.
+            steps: steps that the parties reported.
         """
         if self.epoch:
             return f"the job had no epoch {self.epoch}"
@@ -98,10 +101,10 @@ class Fault:
 
 
 def parse_faults(texts: Sequence[str]) -> tuple[Fault, ...]:
-    """Read faults, at most one for each party.
+    """Return the faults, at most one for each party.
 
     Raises:
-        ConfigError: one line that says what is wrong.
+        ConfigError: a text is wrong; one line names the error.
     """
     faults = tuple(map(Fault.parse, texts))
     for place, fault in enumerate(faults):
@@ -114,7 +117,7 @@ def parse_faults(texts: Sequence[str]) -> tuple[Fault, ...]:
 
 
 def check_faults(faults: Sequence[Fault], parties: Collection[str]) -> None:
-    """Raises ConfigError: a fault names a party that the job does not have, or cuts a party that has no peer."""
+    """Raise ConfigError: a fault names a party that the job does not have, or cuts a party that has no peer."""
     for fault in faults:
         if fault.verb == "cut" and len(parties) == 1:
             raise _mistake(fault.text, "the job has one party, and so no connection to cut", "use kill or freeze")

@@ -1,4 +1,4 @@
-"""The process from which the parties of `blindfit run` are forked: the other end of nursery.py, which says why."""
+"""The process that forks the parties of `blindfit run`: the other end of nursery.py, which explains the reason."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ from typing import Any
 from blindfit.parties.work import ending, late_arrow
 
 WARM = (
-    *("blindfit.parties.node", "blindfit.coordinator.job.file_kinds", "blindfit.coordinator.job.stage"),
+    *("blindfit.parties.node", "blindfit.coordinator.job.file_kinds", "blindfit.coordinator.job.overrides"),
+    "blindfit.coordinator.job.stage",
     *("cryptography.hazmat.backends.openssl", "dateutil.relativedelta", "encodings.idna", "encodings.utf_8_sig"),
 )
-"""Modules that every party imports before it is up."""
+"""Modules that every party imports before it serves."""
 
 PARTIES = "blindfit.parties"
 SEATS = {
@@ -34,10 +35,10 @@ SEATS = {
     "predict": (f"{PARTIES}.predict.prediction", f"{PARTIES}.predict.key_node"),
     "evaluate": (f"{PARTIES}.evaluate.consumer", f"{PARTIES}.measurement.seat"),
 }
-"""Modules that a party imports too if its policy allows the system."""
+"""Modules that a party also imports if its policy allows the system."""
 
 STANDARD_INPUT, STANDARD_OUTPUT, STANDARD_ERROR = 0, 1, 2
-CHILDREN_END_WITHIN_S = 2.0  # by themselves, after the process has lost its command
+CHILDREN_END_WITHIN_S = 2.0  # without a signal, after the process has lost its command
 CANNOT_START = 71  # as EX_OSERR of sysexits.h
 AT_ONCE_BYTES = 1 << 16
 LOOK_S = 0.01
@@ -47,16 +48,16 @@ def serve() -> list[str] | None:
     """Fork a child for each request on standard input.
 
     Returns:
-        In each child the words of its command line. In this process None, once standard input has ended and all
-        children with it.
+        The words of its command line in each child. In this process None, after standard input and all children have
+        ended.
     """
     return _Serving().run()
 
 
 def import_for(systems: Iterable[str]) -> None:
-    """Import what a party imports before it is up, and keep the collector from writing into what children share."""
+    """Import what a party imports before it serves, and keep the collector from writing into what children share."""
     for module in (*WARM, *(seat for system in systems for seat in SEATS.get(system, ()))):
-        with contextlib.suppress(ImportError):  # a party that needs the module says so itself
+        with contextlib.suppress(ImportError):  # a party that needs the module reports it
             importlib.import_module(module)
     late_arrow.load_arrow()
     gc.freeze()
@@ -70,14 +71,14 @@ def show_as(name: str) -> None:
 
 class _Serving:
     def __init__(self) -> None:
-        gc.disable()  # nothing that is imported is garbage; each child enables it
-        self._numbers: dict[int, int] = {}  # of children, by their process
-        # Each child reads it, and nobody writes: it ends with this process.
+        gc.disable()  # imported modules stay; each child enables the collector
+        self._numbers: dict[int, int] = {}  # numbers of children, by their process
+        # Each child reads the pipe, and nobody writes: the pipe ends with this process.
         self._lifeline, self._held = os.pipe()
         self._woken, waking = os.pipe()
         os.set_blocking(waking, False)
         self._handlers = {number: signal.getsignal(number) for number in (*ending.STOPPING, signal.SIGCHLD)}
-        for number in ending.STOPPING:  # a terminal sends them to all processes of a run: the command decides
+        for number in ending.STOPPING:  # a terminal signals all processes of a run, and the command decides
             signal.signal(number, signal.SIG_IGN)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(waking, warn_on_full_buffer=False)
@@ -113,7 +114,7 @@ class _Serving:
             self._report(child=asked["child"], ended=CANNOT_START)
             return None
         import_for(asked["systems"])
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, self._handlers)  # until the child has handlers of its own
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, self._handlers)  # until the child has its own handlers
         try:
             pid = self._fork_or_say_why(asked["child"], log)
             if pid == 0:
@@ -125,7 +126,7 @@ class _Serving:
         return None
 
     def _fork_or_say_why(self, number: int, log: int) -> int | None:
-        """Return 0 in the child."""
+        """Return 0 in the child, and its process number here; after an error, log it and return None."""
         try:
             pid = os.fork()
         except OSError as error:
@@ -138,7 +139,7 @@ class _Serving:
         return pid
 
     def _become(self, asked: dict[str, Any], log: int) -> None:
-        """Leave this child nothing that is of this process or of another child."""
+        """Remove everything of this process and of other children from this child."""
         signal.set_wakeup_fd(-1)
         for number, handler in self._handlers.items():
             signal.signal(number, handler)
@@ -157,14 +158,14 @@ class _Serving:
 
     def _send_signal(self, asked: dict[str, Any]) -> None:
         for pid, number in self._numbers.items():
-            if number == asked["child"]:  # it is there until it is reaped, and so is its process's number
+            if number == asked["child"]:  # the child keeps its process number until it is reaped
                 os.kill(pid, asked["signal"])
 
     def _reap(self, how: int = os.WNOHANG) -> None:
         """Report children that have ended.
 
         Args:
-            how: as os.waitpid takes it; 0 waits until all have ended.
+            how: option of os.waitpid; 0 waits until all have ended.
         """
         while self._numbers:
             pid, status = os.waitpid(-1, how)
@@ -178,7 +179,7 @@ class _Serving:
             os.write(STANDARD_OUTPUT, json.dumps(line).encode() + b"\n")
 
     def _end(self) -> None:
-        """End all children: first let each remove the run's keys, which a stopped one cannot."""
+        """End all children. First let each remove the run's keys, which a stopped child cannot."""
         os.close(self._held)
         give_up = time.monotonic() + CHILDREN_END_WITHIN_S
         while self._numbers and time.monotonic() < give_up:

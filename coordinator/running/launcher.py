@@ -1,4 +1,4 @@
-"""`blindfit run`: certificates made for the occasion, one process for each party on this machine, forked from one."""
+"""`blindfit run`: temporary certificates, and one process for each party, all forked from one."""
 
 from __future__ import annotations
 
@@ -39,23 +39,23 @@ from blindfit.parties.tables import read_values, toml_of
 
 READY_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 5.0
-LOST_TIMEOUT_S = 1.0  # a connection is cut a moment before the system tells how its process ended
+LOST_TIMEOUT_S = 1.0  # a connection is cut a moment before the system reports how its process ended
 LOG = "party.log"
-KILLED = "the system kills a process so when memory runs out, and its own log says so; or somebody did"
+KILLED = "either memory ran out, which the system's log shows, or somebody killed the process"
 CERTIFICATE_DAYS = 2
 COORDINATOR = "coordinator"
 
 
 @dataclass(frozen=True)
 class Launched:
-    """Parties that are up, and the coordinator's own identity.
+    """Running parties, and the coordinator's own identity.
 
     Attributes:
-        processes: of the parties that were started here; each logs into its folder in `out`.
-        struck: by the party whose process this command has ended on purpose, the sentence that says so.
-        routes: by party, the addresses at which it finds the others, if a network is simulated between them.
-        job: the job as the parties run it.
-        nursery: the process from which the parties were forked.
+        processes: processes of the parties that were started here; each logs into its folder in `out`.
+        struck: sentence for each party whose process this command has ended on purpose.
+        routes: addresses at which each party finds the others, if a network is simulated between them.
+        job: job as the parties run it.
+        nursery: process that forked the parties.
     """
 
     addresses: dict[str, str]
@@ -70,7 +70,7 @@ class Launched:
     nursery: Nursery | None = None
 
     def find_lost_process(self, error: BlindfitError) -> BlindfitError:
-        """Return an error that says which party's process ended during the job, and how; else the same error."""
+        """Return an error that names the party whose process ended during the job, and how; else the same error."""
         may_be_one = isinstance(error, TransportError | PeerAborted)
         give_up = time.monotonic() + (LOST_TIMEOUT_S if self.processes and may_be_one else 0)
         while True:
@@ -86,14 +86,14 @@ class Launched:
             time.sleep(0.02)
 
     def _with_silent_process(self, error: BlindfitError) -> BlindfitError:
-        """Say of a party that cannot be reached that its process is there: nobody needs to start it."""
+        """Return an error with a hint if the process of an unreachable party exists: nobody needs to start it."""
         if isinstance(error, PeerUnreachable) and error.peer in self.processes:
             process, log = self.processes[error.peer], self.out / error.peer / LOG
-            error.hint = f"its process {process.pid} is there, and may be stopped or busy; its log is {log}"
+            error.hint = f"its process {process.pid} exists, and may be stopped or busy; look at its log {log}"
         return error
 
     def start_again(self, party: str) -> Launched:
-        """Start a party again whose process has ended, and return where all parties are then."""
+        """Start a party again whose process has ended, and return the addresses of all parties."""
         self.processes[party].wait()
         struck = {name: why for name, why in self.struck.items() if name != party}
         return replace(self, addresses={**self.addresses, **self.start(party)}, struck=struck)
@@ -109,19 +109,19 @@ def launch(
     rehearsal: Rehearsal | None = None,
     nursery: Nursery | None = None,
 ) -> Iterator[Launched]:
-    """Publish what the job reads and nobody has published, start every party of the job, and stop them at the end.
+    """Publish datasets that have no snapshot, start every party of the job, and stop them at the end.
 
     Args:
-        out: the folder of the reports, or what makes one; a job whose files are wrong leaves none.
-        command: what is this command line, in a process of its own; None: `python -m blindfit`.
-        say: prints a line about what was published.
-        stop: another thread's wish that the start ends.
-        rehearsal: how the job is rehearsed, if it is.
-        nursery: forks the parties, also for other runs at the same time; None: `command` starts one for this run.
+        out: folder of the reports, or a function that makes it; a job with wrong files leaves no folder.
+        command: command line that starts a process of Blindfit; None means `python -m blindfit`.
+        say: function that prints a line about published datasets.
+        stop: order of another thread to end the start.
+        rehearsal: form of the rehearsal, if the job is rehearsed.
+        nursery: process that forks the parties, also for other runs; None starts one for this run.
 
     Raises:
         KeyboardInterrupt: another thread asked to stop.
-        ConfigError: a party has no config, or ended at once; its last line is in the message.
+        ConfigError: a party has no config, or ended immediately; its last line is in the message.
         ConfigError, DataError: a dataset cannot be published.
     """
     for name in job.parties:
@@ -129,7 +129,7 @@ def launch(
     coordinator = coordinator_name(job)
     with contextlib.ExitStack() as stack:
         temporary = stack.enter_context(scratch_folder("blindfit run"))
-        # It imports what parties need while this process publishes.
+        # The nursery imports what parties need while this process publishes.
         nursery = nursery or stack.enter_context(Nursery(command))
         out = make_folder(out, job.protocol, rehearses=rehearsal is not None)
         stack.enter_context(hold_folder(out))
@@ -158,8 +158,9 @@ def launch(
 
 
 def _make_certificates(directory: Path, roles: Mapping[str, str]) -> None:
-    """Make certificates of an authority that signs nothing else: its key is removed at once. The parties' keys are
-    removed with the run, however this process ends: its parties remove them, or the next run does.
+    """Make certificates from an authority that signs nothing else: its key is removed immediately.
+
+    The parties' keys are removed with the run: its parties remove them, or the next run does, even after a kill.
     """
     authority.create_authority(directory, f"blindfit-run-{secrets.token_hex(4)}", days=CERTIFICATE_DAYS)
     for name, role in roles.items():
@@ -168,7 +169,7 @@ def _make_certificates(directory: Path, roles: Mapping[str, str]) -> None:
 
 
 def _stop(processes: Mapping[str, Child]) -> None:
-    """Stop all at once: they share one deadline."""
+    """Stop all processes at the same time: they share one deadline."""
     for process in processes.values():
         process.terminate()
     give_up = time.monotonic() + STOP_TIMEOUT_S
@@ -187,12 +188,12 @@ def identity_of(certificates: Path, name: str) -> Identity:
 
 
 def party_settings(job: Job[Any], name: str) -> tuple[Path, PartySettings]:
-    """Return the path of a party's file and what it says, with the state folder of a rehearsal in its place."""
+    """Return the path of a party file and its settings, with the state folder of a rehearsal."""
     config = job.parties[name].config
     if config is None:
         raise ConfigError(
             f"parties.{name}.config is missing: `blindfit run` starts every party here",
-            hint=f"set parties.{name}.config to its party file; where the parties are up, use "
+            hint=f"set parties.{name}.config to its party file; if the parties already run, use "
             "`blindfit submit JOB.TOML`",
         )
     path = job.folder / config
@@ -204,14 +205,14 @@ def party_settings(job: Job[Any], name: str) -> tuple[Path, PartySettings]:
 
 
 def check_member(job: Job[Any], name: str) -> None:
-    """Check that the party's file goes with what the job says of the party.
+    """Check that the party file agrees with the job about the party.
 
     Raises:
         PolicyRefused: the file has another role.
-        ConfigError: the file has no dataset of the name that the job gives.
+        ConfigError: the file has no dataset with the name in the job.
     """
     (path, settings), party = party_settings(job, name), job.parties[name]
-    if settings.role != party.role:  # as the party would say; its certificate for the run has the job's role
+    if settings.role != party.role:  # in the party's words; its certificate for the run has the job's role
         raise PolicyRefused(party=name, field="role", reason=f"it is {settings.role}, not {party.role}")
     if party.dataset and party.dataset not in settings.datasets:
         raise ConfigError(
@@ -221,14 +222,17 @@ def check_member(job: Job[Any], name: str) -> None:
 
 
 def _own_passphrase(path: Path) -> dict[str, str]:
-    """What locks the party's own key locks its secrets too, and that key is not read here."""
+    """Return the option for the passphrase of the party's secrets, which is that of its own key.
+
+    That key is not read.
+    """
     identity = read_values(path, []).get("identity")
     file = identity.get("passphrase_file") if isinstance(identity, dict) else None
     return {} if file is None else {"passphrase_file": str(file)}
 
 
 def coordinator_name(job: Job[Any]) -> str:
-    """The one coordinator that every party knows."""
+    """Return the coordinator that every party knows."""
     known = [
         {peer for peer, p in party_settings(job, name)[1].peers.items() if p.role == COORDINATOR}
         for name in job.parties
@@ -248,14 +252,14 @@ def _start(job: Job[Any], name: str, certificates: Path, out: Path, nursery: Nur
     directory = out / name
     make_private(directory)
     overrides = {
-        "listen": "127.0.0.1:0",  # a name may mean two addresses, and the port be somebody else's at one of them
-        "identity": _inline_table(_paths(files)),  # the whole table: a revocation list of its own has no use here
+        "listen": "127.0.0.1:0",  # a name may mean two addresses, and another program may have the port at one of them
+        "identity": _inline_table(_paths(files)),  # the whole table: its own revocation list has no use here
         "output_dir": str(directory.resolve()),
         "log_format": "json",
-        "policy.accept_seed": "true",  # all parties are this user's
+        "policy.accept_seed": "true",  # all parties belong to this user
     }
     for peer, said in settings.peers.items():
-        if said.address is not None:  # of the party that is up there; here the job says where all are
+        if said.address is not None:  # the address of a running party; in this run the job has all addresses
             overrides[f"peers.{peer}"] = _inline_table({"role": said.role})
     if settings.passphrase_file is not None:
         overrides["secrets.passphrase_file"] = toml_of(str(settings.passphrase_file))
@@ -268,7 +272,7 @@ def _start(job: Job[Any], name: str, certificates: Path, out: Path, nursery: Nur
         words += ["--set", f"{key}={value}"]
     (directory / "port").unlink(missing_ok=True)
     with open_private(directory / LOG, "ab" if again else "wb") as log:
-        log.write(b"\n" if again else b"")  # the end of the process before may have cut a line
+        log.write(b"\n" if again else b"")  # the end of the earlier process may have cut a line
     return nursery.start(words, settings.policy.systems, directory / LOG)
 
 
@@ -282,7 +286,7 @@ def _inline_table(values: Mapping[str, str]) -> str:
 
 
 def _wait_for_ports(processes: Mapping[str, Child], out: Path, nursery: Nursery, stop: Stop) -> dict[str, int]:
-    """Wait until every party is up; they start at the same time."""
+    """Wait until every party serves; they start at the same time."""
     ports: dict[str, int] = {}
     give_up = time.monotonic() + READY_TIMEOUT_S
     while waiting := [name for name in processes if name not in ports]:
@@ -291,13 +295,15 @@ def _wait_for_ports(processes: Mapping[str, Child], out: Path, nursery: Nursery,
             if (port := _port(name, processes[name], out, nursery)) is not None:
                 ports[name] = port
         if time.monotonic() >= give_up:
-            raise TransportError(f"{waiting[0]} was not up after {READY_TIMEOUT_S:g} s", peer=waiting[0], step="start")
+            raise TransportError(
+                f"{waiting[0]} was not running after {READY_TIMEOUT_S:g} s", peer=waiting[0], step="start"
+            )
         time.sleep(0.02)
     return ports
 
 
 def _port(name: str, process: Child, out: Path, nursery: Nursery) -> int | None:
-    """Return a party's port, or None as long as the party has none.
+    """Return a party's port, or None while the party has no port.
 
     Raises:
         ConfigError, TransportError: its process has ended.
@@ -310,21 +316,22 @@ def _port(name: str, process: Child, out: Path, nursery: Nursery) -> int | None:
     if nursery.code is not None:
         raise nursery_lost(nursery, "start")
     if code < 0:
-        raise process_lost(name, code, out / name / LOG, "before it was up")
+        raise process_lost(name, code, out / name / LOG, "before it was ready")
     said, hint = _last_words((out / name / LOG).read_text(errors="replace"))
     raise ConfigError(f"{name} did not start: {said}", hint=hint)
 
 
 def nursery_lost(nursery: Nursery, step: str) -> TransportError:
-    """Return the error that all parties are lost because the process has ended from which they were forked."""
+    """Return the error that all parties are lost because the process that forked them has ended."""
     how, said = _how(nursery.code or 0), " ".join(filter(None, _last_words(nursery.said))) if nursery.said else ""
     hint = said or (KILLED if nursery.code == -signal.SIGKILL else "")
     return TransportError(f"the process from which the parties start {how}", peer="", step=step, hint=hint)
 
 
 def process_lost(name: str, code: int, log: Path, when: str = "in the middle of the job") -> TransportError:
-    """Args:
-    code: as `subprocess` has it: the number of a signal, negative, or an exit code.
+    """Return the error about a process that has ended.
+
+    code: code of `subprocess`: the number of a signal, negative, or an exit code.
     """
     how, hint = _how(code), KILLED if code == -signal.SIGKILL else "" if code <= 0 else _last_line(log)
     return TransportError(f"{name}'s process {how} {when}; its log is {log}", peer=name, step="run", hint=hint)
@@ -342,10 +349,10 @@ def _signal(number: int) -> str:
 
 
 def _last_words(text: str) -> tuple[str, str]:
-    """Return the error that a process ended with, from what it wrote, and its hint."""
+    """Return the error that a process wrote last, and its hint."""
     lines = [line for line in text.splitlines() if line.strip()]
     hint = lines.pop().removeprefix("hint: ") if lines and lines[-1].startswith("hint: ") else ""
-    return (lines[-1].removeprefix("error: ") if lines else "it said nothing"), hint
+    return (lines[-1].removeprefix("error: ") if lines else "it wrote nothing"), hint
 
 
 def _last_line(path: Path) -> str:
@@ -353,30 +360,29 @@ def _last_line(path: Path) -> str:
 
 
 def _records(lines: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """A line that a crash or a full disk cut is left out."""
+    """Yield the records; a line that a crash or a full disk cut is left out."""
     for line in (line for line in lines if line.startswith("{")):
         with contextlib.suppress(ValueError):
             yield json.loads(line)
 
 
 def reason_in_log(out: Path, name: str, error: str) -> tuple[str, str]:
-    """What a party on this machine wrote of its bad data or settings; it tells a peer, and so the coordinator, less.
+    """Return what a party on this machine wrote about its wrong data or settings; peers learn less.
 
     Returns:
-        The reason and its hint; empty: it wrote none.
+        Reason and hint; empty if it wrote none.
     """
     found = [r for r in log_of(out, name) if r.get("error") == error and "reason" in r]
     return (str(found[-1]["reason"]), str(found[-1].get("hint", ""))) if found else ("", "")
 
 
 def cautions_in_log(out: Path, name: str) -> list[str]:
-    """Return what a party on this machine wrote about its datasets, for its operator only."""
+    """Return the cautions about its datasets that a party on this machine wrote for its operator only."""
     return [str(r["event"]) for r in log_of(out, name) if r.get("level") == "warning" and "dataset" in r]
 
 
 def limits_in_log(out: Path, name: str) -> list[str]:
-    """Return the sentences in which a party on this machine said that a job passes a limit of a budget or an
-    account."""
+    """Return a party's sentences about limits that the job passes, of a budget or an account."""
     return [str(r["event"]) for r in log_of(out, name) if r.get(PASSES_LIMIT)]
 
 

@@ -1,9 +1,9 @@
-"""One warm process from which the parties of `blindfit run` are forked: what all of them import is imported once.
+"""One warm process that forks the parties of `blindfit run`: their common imports are made once.
 
-A Nursery is the command's end: it starts the process, asks it for children and hears how each child ends. The other
-end is forking.py. It imports what a party needs and opens nothing: no server, no key and no file of a party. It has no
-Python thread; the threads of OpenBLAS and of Arrow's allocator are prepared for a fork by these libraries. Both ends
-write lines of JSON:
+A Nursery is the command's end: it starts the process, orders children and receives how each child ends. The other end
+is forking.py. It imports what a party needs and opens nothing: no server, no key and no file of a party. It has no
+Python thread; the libraries of OpenBLAS and of Arrow's allocator prepare their threads for a fork. Both ends write
+lines of JSON:
 
     to the process    {"child": 1, "words": [...], "systems": [...], "folder": ..., "environment": {...}, "log": ...}
                       {"child": 1, "signal": 15}
@@ -11,9 +11,9 @@ write lines of JSON:
                       {"child": 1, "ended": 0}
 
 Only the process sends signals to its children, and it learns itself how they end. A signal therefore never reaches
-another process that has the number of a child that has ended. The one exception is SIGCONT, which the command sends to
-children whose nursery was killed: it changes nothing where a process runs. The process and its children end when its
-standard input ends, however the command ended.
+another process that has the number of an ended child. The one exception is SIGCONT, which the command sends to
+children whose nursery was killed: it changes nothing in a running process. The process and its children end when
+standard input ends, for any end of the command.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Child:
 
     @property
     def pid(self) -> int:
-        """Wait until the process is forked, and return its number; 0 if it never was."""
+        """Process number, after the process is forked; 0 if it never was."""
         self._started.wait()
         return self._pid
 
@@ -54,7 +54,7 @@ class Child:
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
-        """Raises subprocess.TimeoutExpired."""
+        """Wait for the end; raise subprocess.TimeoutExpired."""
         if not self._ended.wait(timeout) or self.returncode is None:
             raise subprocess.TimeoutExpired(self.args, timeout or 0.0)
         return self.returncode
@@ -71,13 +71,13 @@ class Child:
         self.send_signal(signal.SIGKILL)
 
     def wake(self) -> None:
-        """Let a process go on that stands still: only so can it end by itself, when its nursery has."""
+        """Let a stopped process go on: without its nursery it ends by itself only then."""
         if self._pid and self.returncode is None:
             with contextlib.suppress(OSError):
                 os.kill(self._pid, signal.SIGCONT)
 
     def hear(self, report: dict[str, int]) -> None:
-        """Take what the nursery's process reports of this child."""
+        """Receive what the nursery's process reports of this child."""
         if "pid" in report:
             self._pid = report["pid"]
         else:
@@ -87,14 +87,14 @@ class Child:
 
 
 class Nursery:
-    """Forks parties as long as it is open. Several threads and several runs may share one.
+    """Process that forks parties while it is open. Several threads and several runs may share one.
 
     Args:
-        command: what is this command line, in a process of its own; None: `python -m blindfit`.
+        command: command line that starts a process of Blindfit; None means `python -m blindfit`.
 
     Attributes:
-        code: how the process ended, as `subprocess` has it; None as long as it runs.
-        said: what it wrote before it ended; a child writes into its own log.
+        code: code of `subprocess` for the end of the process; None while it runs.
+        said: output of the process before it ended; a child writes into its own log.
     """
 
     def __init__(self, command: Sequence[str] | None = None) -> None:
@@ -102,7 +102,7 @@ class Nursery:
         self.said = ""
         self._lock = threading.Lock()
         self._numbers = itertools.count(1)
-        self._children: dict[int, Child] = {}  # those that have not ended
+        self._children: dict[int, Child] = {}  # children that have not ended
         pipe = subprocess.PIPE
         self._process = subprocess.Popen([*(command or BLINDFIT), "nursery"], stdin=pipe, stdout=pipe, stderr=pipe)
         self.pid = self._process.pid
@@ -113,12 +113,12 @@ class Nursery:
         self._listening.start()
 
     def start(self, words: Sequence[str], systems: Sequence[str], log: Path) -> Child:
-        """Start a process with the folder and the environment that this one has now.
+        """Start a process with the current folder and environment of this process.
 
         Args:
-            words: the words of a command line, without the program's name.
-            systems: whose modules the child has from the start.
-            log: a file that exists and takes all output.
+            words: words of a command line, without the program's name.
+            systems: systems whose modules the child has from the start.
+            log: existing file for all output.
         """
         asked = {"words": list(words), "systems": list(systems), "folder": os.getcwd(), "environment": dict(os.environ)}
         with self._lock:
@@ -131,8 +131,8 @@ class Nursery:
         return child
 
     def close(self) -> None:
-        """End the process, and all children that are left."""
-        if not self._children:  # it has nothing to end, and may still import
+        """End the process, and all remaining children."""
+        if not self._children:  # it has no child to end, and may still import
             self._process.kill()
         with self._lock, contextlib.suppress(OSError):
             self._requests.close()
@@ -149,13 +149,13 @@ class Nursery:
         self.close()
 
     def _send(self, line: dict[str, Any]) -> None:
-        with self._lock, contextlib.suppress(OSError, ValueError):  # it has ended, and `_listen` tells the children
+        with self._lock, contextlib.suppress(OSError, ValueError):  # it has ended, and `_listen` informs the children
             self._requests.write(json.dumps(line).encode() + b"\n")
             self._requests.flush()
 
     def _listen(self) -> None:
         for line in self._reports:
-            with contextlib.suppress(ValueError):  # a line that a kill has cut
+            with contextlib.suppress(ValueError):  # a kill has cut the line
                 self._hear(json.loads(line))
         self.said = self._errors.read().decode(errors="replace")
         code = self._process.wait()

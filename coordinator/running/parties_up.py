@@ -1,4 +1,4 @@
-"""Which of a job's parties somebody runs already, where its files say that they are."""
+"""Parties of a job that already run at the addresses in its files."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from typing import Any
 from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.running.launcher import party_settings
 
-LOOK_S = 0.5  # for all of them at once: a run waits for it
+LOOK_S = 0.5  # for all parties together: a run waits for it
 
 
 def parties_up(job: Job[Any]) -> dict[str, str]:
-    """Name and address of those that something listens for; who cannot be asked in time counts as away."""
+    """Return name and address of each party whose address answers; a party that cannot be asked in time is left out."""
     known = addresses_in_files(job)
     found: dict[str, str] = {}
-    # Daemons: to resolve a name may take longer than anybody wants to wait, and cannot be cut short.
+    # Daemons: resolving a name may take long, and cannot be stopped.
     asked = [threading.Thread(target=_look, args=(found, *pair), daemon=True) for pair in known]
     give_up = time.monotonic() + LOOK_S
     for thread in asked:
@@ -30,7 +30,7 @@ def parties_up(job: Job[Any]) -> dict[str, str]:
 
 
 def addresses_in_files(job: Job[Any]) -> set[tuple[str, str]]:
-    """Names and addresses, as the job says, and each party of its peers."""
+    """Return names and addresses, as the job has them, and each party has them of its peers."""
     of_peers = {
         (peer, said.address)
         for name in job.parties
@@ -47,10 +47,10 @@ def _look(found: dict[str, str], name: str, address: str) -> None:
 
 
 def in_words(up: Mapping[str, str]) -> str:
-    """A line for whoever starts parties here all the same."""
+    """Return a line for a user who starts parties here although some already run."""
     where = ", ".join(f"{name} at {address}" for name, address in up.items())
     verb, its = ("seems", "its") if len(up) == 1 else ("seem", "their")
     return (
-        f"{where} {verb} to be up; this run starts processes of its own on this machine, with {its} files here: "
-        "`blindfit submit` takes the job to the parties that are up"
+        f"{where} {verb} to be running. This run starts separate processes on this machine, with {its} files here: "
+        "`blindfit submit` takes the job to the parties that already run"
     )

@@ -1,5 +1,7 @@
-"""What a person sees while a job runs: in a terminal a bar for each party, with the time left; in a file or a log a
-line for each thing that a party begins, and one for each epoch and for each fold of a grid point.
+"""The progress that a person sees while a job runs.
+
+A terminal has a bar for each party, with the time left. A file or a log gets a line for each step that a party begins,
+for each epoch, and for each fold of a grid point.
 """
 
 from __future__ import annotations
@@ -18,15 +20,17 @@ from blindfit.protos import control_pb2 as pb
 _DONE = {pb.DONE: "done", pb.FAILED: "failed", pb.REFUSED: "refused", pb.ENDED: "cancelled"}
 EPOCH = re.compile(r"epoch (\d+)(?:, hold-out loss ([0-9.e+-]{1,20}))?$")
 FOLD = re.compile(r"(point \d+ of \d+, fold \d+ of \d+)\b")
-SHORT_WAIT_S = 1.0  # of a forecast that is not worth a word
+SHORT_WAIT_S = 1.0  # shorter forecasts are not printed
 
 
 class JobProgress:
-    """Args:
-    epochs: that the training may have at most; 0: it has none.
-    judge: who tells the hold-out loss, if anybody does; once it tells epochs, the lines are at its pace.
-    verbose: where there is no terminal, also what each party waits for, and every party's epochs.
-    quiet: nothing at all.
+    """Progress of a job.
+
+    Args:
+        epochs: largest number of epochs of the training; 0 if it has none.
+        judge: party that reports the hold-out loss, if a party does; after its first epoch, lines are at its pace.
+        verbose: without a terminal, also print what each party waits for, and every party's epochs.
+        quiet: print nothing.
     """
 
     def __init__(
@@ -58,9 +62,9 @@ class JobProgress:
         }
         self._steps: dict[str, str] = {}
         self._epochs = _Epochs(epochs)
-        self._folds: set[str] = set()  # that some party has begun
+        self._folds: set[str] = set()  # folds that some party has begun
         self._judge, self._judge_tells = judge, False
-        self.epoch_begun = False  # by some party; all had agreed on where to begin then
+        self.epoch_begun = False  # by some party; all had agreed on the start then
 
     def __enter__(self) -> JobProgress:
         self._progress.start()
@@ -77,7 +81,7 @@ class JobProgress:
             self._progress.update(task, description=_DONE[event.state], total=1, completed=1)
             self._print_step(party, _DONE[event.state])
             return
-        progress, step = event.progress, plain(event.progress.step)  # a peer's text must not steer a terminal
+        progress, step = event.progress, plain(event.progress.step)  # a peer's text must not control a terminal
         if not step:
             return
         waiting = f" (waits for {plain(progress.waiting_for)})" if progress.waiting_for else ""
@@ -91,11 +95,11 @@ class JobProgress:
             self._progress.reset(task)
             self._print_step(party, step, waiting)
         self._progress.update(task, description=f"{said}{waiting}", completed=progress.done)
-        # update() takes None for "as before", and here it means "not known".
+        # update() takes None for "unchanged", and here it means "not known".
         next(t for t in self._progress.tasks if t.id == task).total = progress.total or None
 
     def _print_step(self, party: str, step: str, waiting: str = "") -> None:
-        """A line for the step; for whom it waits then, and not each time that this changes within it."""
+        """Print a line for the step, with the party that it waits for, but not for each change within the step."""
         self._steps[party] = step
         if self._has_bars or self._quiet:
             return
@@ -103,9 +107,9 @@ class JobProgress:
             self._console.print(f"  {party}: {step}{waiting}", highlight=False, markup=False)
         elif epoch := EPOCH.match(step):
             at_its_pace = party == self._judge or not self._judge_tells
-            if at_its_pace and self._epochs.is_new(int(epoch[1])):  # all begin it at nearly the same time
+            if at_its_pace and self._epochs.is_new(int(epoch[1])):  # all parties begin it at nearly the same time
                 self._console.print(f"  {self._epochs.describe(int(epoch[1]))}", highlight=False, markup=False)
-        elif fold := FOLD.match(step):  # its epochs are too many for a line each
+        elif fold := FOLD.match(step):  # it has too many epochs for a line each
             if fold[1] not in self._folds:
                 self._folds.add(fold[1])
                 self._console.print(f"  {fold[1]}", highlight=False, markup=False)
@@ -114,24 +118,24 @@ class JobProgress:
 
 
 def is_message(step: str) -> bool:
-    """A party that waits for a peer's message, as the protocol calls it, and has nothing else to say."""
+    """Return True if the step is a wait for a peer's message, in the protocol's words, and nothing else."""
     return step[:1].isupper()
 
 
 class _Epochs:
-    """Of a training: which is the newest, and how long those to come may take."""
+    """Epochs of a training: the newest, and the forecast of the time left."""
 
     def __init__(self, epochs: int) -> None:
         self._epochs, self._newest = epochs, 0
-        self.loss = ""  # of the hold-out rows, the newest
-        self._first: tuple[int, float] | None = None  # a training that is resumed begins later
+        self.loss = ""  # newest hold-out loss
+        self._first: tuple[int, float] | None = None  # a resumed training begins later
 
     def is_new(self, epoch: int) -> bool:
         new, self._newest = epoch > self._newest, max(epoch, self._newest)
         return new
 
     def describe(self, epoch: int) -> str:
-        """epoch 7 of 20, hold-out loss 0.341, at most 12 s left"""
+        """Return "epoch 7 of 20, hold-out loss 0.341, at most 12 s left"."""
         now = time.monotonic()
         self._first = first, began = self._first or (epoch, now)
         of = f" of {self._epochs}" if self._epochs else ""
@@ -150,7 +154,7 @@ def in_words(seconds: float) -> str:
 
 
 class _Counted(TextColumn):
-    """3/12; nothing where there is nothing to count."""
+    """Column such as 3/12; empty without a number of steps."""
 
     def render(self, task: Task) -> Text:
         return Text(f"{int(task.completed):,}/{int(task.total):,}" if task.total and not task.finished else "")

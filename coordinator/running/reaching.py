@@ -1,4 +1,4 @@
-"""The addresses of parties that are up, and the identity that the coordinator shows them."""
+"""The addresses of running parties, and the identity that the coordinator shows them."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ def addresses_of(job: Job[Any]) -> dict[str, str]:
     for name, party in job.parties.items():
         if party.address is None:
             raise ConfigError(
-                f"parties.{name}.address is missing: `blindfit submit` needs to know where every party is up",
-                hint=f'such as parties.{name}.address = "party.example.org:7100"',
+                f"parties.{name}.address is missing: `blindfit submit` needs the address of every party",
+                hint=f'set it, such as parties.{name}.address = "party.example.org:7100"',
             )
         addresses[name] = party.address
     return addresses
@@ -24,7 +24,7 @@ def addresses_of(job: Job[Any]) -> dict[str, str]:
 def coordinator_identity(job: Job[Any]) -> Identity:
     if job.coordinator is None:
         raise ConfigError(
-            "[coordinator] is missing: parties that are up ask who proposes the job",
+            "[coordinator] is missing: running parties need the identity of the coordinator",
             hint="set coordinator.certificate, coordinator.key and coordinator.authority; `blindfit certs issue DIR "
             "coordinator` makes them",
         )

@@ -1,8 +1,8 @@
-"""What a coordinator's user keeps of parties' receipts, so that a ledger which was restored from a backup is noticed
-also where no other party took part.
+"""Receipts of parties that a coordinator's user keeps.
 
-One file for all jobs of the user, `blindfit/receipts.sqlite` under $XDG_STATE_HOME (else ~/.local/state): it knows a
-party by its name and its receipt key, as jobs on this machine have certificates for the occasion.
+They show that a ledger was restored from a backup, even if no other party took part. One file serves all jobs of the
+user, `blindfit/receipts.sqlite` under $XDG_STATE_HOME (else ~/.local/state). It identifies a party by its name and its
+receipt key, because jobs on this machine have temporary certificates.
 """
 
 from __future__ import annotations
@@ -36,22 +36,23 @@ def receipts_of(job: Job[Any]) -> HeldReceipts:
 
 def of_this_user() -> HeldReceipts:
     state = Path(os.environ.get("XDG_STATE_HOME") or "~/.local/state")
-    with contextlib.suppress(RuntimeError):  # no home: told where a job needs it
+    with contextlib.suppress(RuntimeError):  # no home directory: a job that needs it reports the error
         state = state.expanduser()
     return HeldReceipts(state / "blindfit" / "receipts.sqlite")
 
 
 @dataclass(frozen=True)
 class HeldReceipts:
-    """
+    """File of receipts.
+
     Args:
-        path: of the file; it is made where there is none.
+        path: path of the file; it is made if it does not exist.
     """
 
     path: Path
 
     def of(self, party: str, key: bytes) -> list[SignedReceipt]:
-        """What it signed: of each population the one that proves most; the newest, where they are very many.
+        """Return receipts that a party signed: for each population the strongest; the newest, if there are very many.
 
         Raises:
             ConfigError: the file cannot be used, so that this job's receipts could not be kept either.
@@ -61,10 +62,11 @@ class HeldReceipts:
             return [(row[0], row[1]) for row in database.execute(query, (party, key, MOST_RECEIPTS))]
 
     def keep(self, party: str, key: bytes, receipt: SignedReceipt) -> None:
-        """
+        """Keep a receipt if it proves more than the kept one.
+
         Raises:
             ConfigError: the file cannot be written.
-            MalformedMessage: the party did not sign it.
+            MalformedMessage: the party did not sign the receipt.
         """
         given = check_given(receipt, party, key)
         about = (party, key, given.population)
@@ -78,7 +80,7 @@ class HeldReceipts:
 
     @contextlib.contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
-        """One transaction, which may write."""
+        """Yield one transaction, which may write."""
         try:
             if not self.path.is_absolute():
                 raise OSError("this user has no home directory")
@@ -92,5 +94,5 @@ class HeldReceipts:
         except (sqlite3.Error, OSError) as error:
             raise ConfigError(
                 f"{self.path} cannot be used to keep the parties' receipts: {error}",
-                hint="set XDG_STATE_HOME to a directory of this user, and keep it from job to job",
+                hint="set XDG_STATE_HOME to a directory of this user, and keep this directory for all jobs",
             ) from None

@@ -1,7 +1,7 @@
 """A rehearsal: a job on this machine whose parties keep their state in the folder of its reports.
 
-Ledgers, accounts, snapshots and keys start empty there, or as a copy of those of the rehearsal that trained the model.
-The state that a party has in its own data_dir is neither read nor written.
+Ledgers, accounts, snapshots and keys start empty there, or as a copy from the rehearsal that trained the model. The
+rehearsal neither reads nor writes the state in a party's own data_dir.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from blindfit.parties.store.data_dir_lock import LOCK, DataDirLock
 from blindfit.parties.store.database import Store
 from blindfit.parties.tables import toml_of
 
-ENDS_S, LOOK_S = 5.0, 0.05  # how long a party of an earlier command may take to end
+ENDS_S, LOOK_S = 5.0, 0.05  # for a party of an earlier command to end
 
 
 @dataclass(frozen=True)
 class Rehearsal:
-    """How a job is rehearsed.
+    """Form of a rehearsal.
 
     Attributes:
-        warn_only: whether a job that passes a limit of a budget or an account goes on with a warning.
-        folders: where the rehearsal of the training may lie whose model the job takes; then those in `runs`.
-        is_kept: whether the state stays when the job has ended, so that a later job can go on from it.
+        warn_only: True if a job that passes a limit of a budget or an account goes on with a warning.
+        folders: folders that may hold the rehearsal of the training whose model the job takes; then those in `runs`.
+        is_kept: True if the state stays after the job, so that a later job can go on from it.
     """
 
     warn_only: bool = False
@@ -48,7 +48,7 @@ class Rehearsal:
         return Stage((folder / STATE).resolve(), self.warn_only, self.is_kept)
 
     def set_up(self, job: Job[Any], stage: Stage) -> Job[Any]:
-        """Return the job with the state of its parties on a stage, which has none of an earlier job then.
+        """Return the job with the state of its parties on a stage, which has no state of an earlier job.
 
         Raises:
             ConfigError: the job takes a model, and the rehearsal that trained it is not here.
@@ -66,20 +66,20 @@ class Rehearsal:
         return job.on_stage(stage)
 
     def _find_training(self, sessions: Sequence[str], own: Path) -> Path:
-        """Return the state that the first of these sessions left which is here."""
+        """Return the state of the first of these sessions that is here."""
         for session in sessions:
             for folder in (*self.folders, *sorted(RUNS.glob("*"))):
                 state = (folder / STATE).resolve()
                 if state != own and is_stage(state) and _session_in(folder) == session:
                     return state
         raise ConfigError(
-            f"no rehearsal of {sessions[-1]} is here: a rehearsal takes a model that was rehearsed",
+            f"no rehearsal of {sessions[-1]} is here: a rehearsal needs a rehearsed model",
             hint="rehearse its training with `blindfit run JOB.TOML --rehearse`, and name that folder: --model DIR",
         )
 
 
 def _session_in(folder: Path) -> str:
-    """Return the session whose report is in a folder; "" if there is none."""
+    """Return the session whose report is in a folder; an empty text without a report."""
     try:
         content = read_json(folder / "report.json")
     except DataError:
@@ -88,14 +88,14 @@ def _session_in(folder: Path) -> str:
 
 
 def _find_session(session: str, parties: Sequence[str], own: Path) -> Path | None:
-    """Return the state of a training that has not come to its end; None if no party here has begun it."""
+    """Return the state of an unfinished training; None if no party here has begun it."""
     states = (own, *((folder / STATE).resolve() for folder in sorted(RUNS.glob("*"))))
     return next((state for state in states if is_stage(state) and _knows(state, parties, session)), None)
 
 
 def _knows(state: Path, parties: Sequence[str], session: str) -> bool:
     for path in (state / name / "party.sqlite" for name in parties):
-        with contextlib.suppress(ConfigError):  # another version's
+        with contextlib.suppress(ConfigError):  # a database of another version
             if path.is_file():
                 with contextlib.closing(Store(path)) as store:
                     if store.reader().session(session) is not None:
@@ -104,7 +104,7 @@ def _knows(state: Path, parties: Sequence[str], session: str) -> bool:
 
 
 def _remove(state: Path) -> None:
-    """Remove the state of an earlier rehearsal, its note last: what is left of it is known as a rehearsal's."""
+    """Remove the state of an earlier rehearsal, its note last, so that a remaining part is known as a rehearsal's."""
     with _alone_in(state):
         for path in [path for path in state.glob("*") if path.name != NOTE]:
             if path.is_dir() and not path.is_symlink():
@@ -115,7 +115,7 @@ def _remove(state: Path) -> None:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Copy the state of all parties. Files that lie outside of it stay where they are, and the copy names them."""
+    """Copy the state of all parties. Files outside of the state stay in place, and the copy names them."""
     with _alone_in(source):
         shutil.copytree(source, target, ignore=shutil.ignore_patterns(LOCK), dirs_exist_ok=True)
     for path in target.glob("*/party.sqlite"):
@@ -153,13 +153,13 @@ def _alone_in(state: Path) -> Iterator[None]:
 
 
 def check_apart(parties: Mapping[str, tuple[Path, PartySettings]], out: Path) -> None:
-    """Check that a rehearsal writes its reports and its state into no folder in which a party keeps its own state.
+    """Check that a rehearsal writes into no folder in which a party keeps its own state.
 
     Args:
-        parties: the path of each party's file, and what it says.
+        parties: path and settings of each party file.
 
     Raises:
-        ConfigError: it would.
+        ConfigError: the rehearsal would write into such a folder.
     """
     reports = [(out / name).resolve() for name in parties]
     for name, (path, settings) in parties.items():
@@ -182,7 +182,7 @@ def on_stage(settings: PartySettings, job: Job[Any], stage: Stage) -> PartySetti
 
 
 def overrides_of(settings: PartySettings) -> Iterator[tuple[str, str]]:
-    """Yield the options, as TOML, by which a party's process gets the settings of `on_stage`."""
+    """Yield the options, as TOML, that give a party's process the settings of `on_stage`."""
     yield "data_dir", toml_of(str(settings.data_dir))
     yield "policy.approve", toml_of(settings.policy.approve)
     if settings.policy.unsafe:

@@ -1,7 +1,7 @@
-"""Choose the error that names the party to blame, from what all parties report about the end of a job.
+"""Choice of the error that names the party to blame, from all parties' reports about the end of a job.
 
-A party fails for a reason of its own, or because it has lost another party, or because another party has ended the
-session. A reason of its own counts first. If there is none, the party at the end of all waits is to blame
+A party fails for its own reason, or because it has lost another party, or because another party has ended the session.
+Its own reason counts first. If there is no such reason, the party at the end of all waits is to blame
 (parties/wire/waits.py).
 """
 
@@ -14,7 +14,7 @@ from blindfit.algorithms.errors import BlindfitError, PeerAborted, PeerTimeout, 
 from blindfit.parties.wire import waits
 from blindfit.protos import errors_pb2
 
-PASSED_ON = errors_pb2.ErrorCode.Name(errors_pb2.PEER_ABORTED)  # of an abort that is the answer to another one
+PASSED_ON = errors_pb2.ErrorCode.Name(errors_pb2.PEER_ABORTED)  # for an abort that answers another abort
 LOSSES = frozenset(
     map(errors_pb2.ErrorCode.Name, (errors_pb2.PEER_TIMEOUT, errors_pb2.PEER_UNREACHABLE, errors_pb2.CUT_OFF))
 )
@@ -26,9 +26,9 @@ def of(first: BlindfitError, ended: Ended, reports: waits.Reports, step_s: float
     """Return the error that names the party to blame.
 
     Args:
-        first: the error that the coordinator heard first.
-        reports: what each party reports about its waits.
-        step_s: the deadline of a step.
+        first: first error that the coordinator received.
+        reports: reports of each party about its waits.
+        step_s: deadline of a step.
     """
     if own := first_hand(ended):
         return own
@@ -38,12 +38,12 @@ def of(first: BlindfitError, ended: Ended, reports: waits.Reports, step_s: float
 
 
 def first_hand(ended: Ended) -> BlindfitError | None:
-    """Return the first error that says what was wrong at the party itself, or on the coordinator's connection to it."""
+    """Return the first error about a party itself, or about the coordinator's connection to it."""
     return next((error for name, error in ended.items() if _is_first_hand(error, name)), None)
 
 
 def echoes(ended: Ended) -> bool:
-    """Return whether an error only says that another party has ended, and that party has not reported yet."""
+    """Return True if an error only reports that another party has ended, which has not reported yet."""
     aborts = [error for error in ended.values() if isinstance(error, PeerAborted)]
     return any(not abort.lost and abort.culprit not in ended for abort in aborts)
 
@@ -55,13 +55,13 @@ def _is_first_hand(error: BlindfitError, name: str) -> bool:
 
 
 def _is_loss(error: BlindfitError) -> bool:
-    """Return whether a party has given up another one, itself or because a peer did."""
+    """Return True if a party has given up another party, itself or because a peer did."""
     return isinstance(error, PeerTimeout | PeerUnreachable) or (isinstance(error, PeerAborted) and error.code in LOSSES)
 
 
 def _blame(first: BlindfitError, ended: Ended, reports: waits.Reports, step_s: float) -> BlindfitError:
     claims = {name: root_party(error) or name for name, error in ended.items()}
-    # A chain of waits ends at a party that another one has lost: the lost party may well wait for others in turn.
+    # A chain of waits ends at a party that another party has lost: the lost party may wait for others too.
     lost = {root_party(error) for error in ended.values()}
     known = {name: replace(report, waits=()) if name in lost else report for name, report in reports.items()}
     for name, report in reports.items():
@@ -70,14 +70,14 @@ def _blame(first: BlindfitError, ended: Ended, reports: waits.Reports, step_s: f
     blamed = waits.most_blamed(claims, reports, step_s) or root_party(first)
     tellers = [*([ended[blamed]] if blamed in ended else []), first, *ended.values()]
     told = [error for error in tellers if root_party(error) == blamed]
-    for kind in (PeerTimeout, PeerUnreachable, BlindfitError):  # the first says who waits for whom
+    for kind in (PeerTimeout, PeerUnreachable, BlindfitError):  # the first kind shows which party waits for which
         if telling := [error for error in told if isinstance(error, kind)]:
             return telling[0]
     return _find_waiting(blamed, reports, step_s) or first
 
 
 def _find_waiting(blamed: str, reports: waits.Reports, step_s: float) -> PeerTimeout | None:
-    """Return an error that says who waits for the party to blame, if no party has given it up yet."""
+    """Return an error about a wait for the party to blame, if no party has given it up yet."""
     waiting = [(name, wait) for name, report in reports.items() for wait in report.waits if wait.peer == blamed]
     if not waiting:
         return None
@@ -90,10 +90,11 @@ def _find_waiting(blamed: str, reports: waits.Reports, step_s: float) -> PeerTim
 
 
 def _behind(error: PeerAborted, said: Mapping[str, BlindfitError]) -> PeerAborted:
-    """Follow the aborts: a party that ended because another one did names that party, which may name a third.
+    """Return the abort at the end of a chain: a party that ended because another did names that party, and so on.
 
-    Two parties may name each other: a call told the first one the reason, and the second one only heard that the first
-    one ended.
+    Two parties may name each other: a call gave the reason to the first party, and the second only learnt that the
+        first
+    party ended.
     """
     passed: set[str] = set()
     while error.culprit not in passed:

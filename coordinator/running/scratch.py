@@ -1,4 +1,4 @@
-"""A temporary folder of a command: it goes with the command, or the next command removes it where this one was killed.
+"""A temporary folder of a command. The command removes it, or after a kill the next command does.
 
 The folder holds keys or rows, so only its user may read it.
 """
@@ -17,7 +17,7 @@ from pathlib import Path
 from blindfit.parties.files.lock_file import LockFile
 
 PREFIX, LOCK = "blindfit-run-", "lock"
-NEW_S = 60.0  # such a folder may not have its lock yet
+NEW_S = 60.0  # a newer folder may not have its lock yet
 
 
 @contextlib.contextmanager
@@ -25,7 +25,7 @@ def scratch_folder(command: str) -> Iterator[Path]:
     """Yield a new folder.
 
     Args:
-        command: which needs it, for whoever waits for the lock.
+        command: name of the command, for users who wait for the lock.
     """
     sweep()
     with tempfile.TemporaryDirectory(prefix=PREFIX) as temporary:
@@ -38,7 +38,7 @@ def scratch_folder(command: str) -> Iterator[Path]:
 
 
 def sweep() -> None:
-    """Remove what a killed command left, if it had no party yet or its parties were killed too."""
+    """Remove the folders of killed commands without living parties."""
     for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         with contextlib.suppress(OSError):
             status = folder.lstat()

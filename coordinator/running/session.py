@@ -1,4 +1,4 @@
-"""The life of a job, seen by the coordinator: TRANSITIONS has its states."""
+"""The life of a job, as the coordinator sees it: TRANSITIONS has its states."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from blindfit.protos.measurement_pb2 import SignedReceipt
 
 class State(StrEnum):
     NEW = "NEW"
-    PROPOSED = "PROPOSED"  # the coordinator has asked every party; a party that holds the job waits for its operator
+    PROPOSED = "PROPOSED"  # every party has the proposal; a party may wait for its operator
     READY = "READY"  # every party has accepted
     RUNNING = "RUNNING"
     DONE = "DONE"  # every party is done
@@ -56,18 +56,19 @@ TRANSITIONS = {
 }
 CANCEL_TIMEOUT_S = 5.0
 QUEUE_POLL_S = 1.0
-ENDS_S, LOOK_S = 3.0, 0.1  # how long the parties may take to say why they ended, after the first of them
-ENDING_S = waits.MOST_S + ENDS_S  # and one that says that it is about to
+ENDS_S, LOOK_S = 3.0, 0.1  # for the parties to report why they ended, after the first of them
+ENDING_S = waits.MOST_S + ENDS_S  # for a party that announces its end
 CANCELLED = errors_pb2.ErrorCode.Name(errors_pb2.CANCELLED)
 
 
 def proposal_of(
     job: Job[Any], session: str, addresses: Mapping[str, str], receipts: Sequence[tuple[bytes, bytes]] = ()
 ) -> pb.Proposal:
-    """
+    """Return the proposal for one party.
+
     Args:
-        addresses: at which the party that gets the proposal finds every party.
-        receipts: of the ledger of the party that gets the proposal.
+        addresses: addresses at which this party finds every party.
+        receipts: receipts of this party's ledger.
     """
     return pb.Proposal(
         session=session,
@@ -82,7 +83,7 @@ def proposal_of(
 
 
 def receipt_key_of(job: Job[Any], name: str, description: pb.PartyDescription) -> bytes:
-    """Return the key of the ledger that a job may charge at a party; empty where it charges none.
+    """Return the key of the ledger that a job may charge at a party; empty if it charges no ledger.
 
     Raises:
         HandshakeMismatch: the party runs another version.
@@ -95,11 +96,11 @@ def receipt_key_of(job: Job[Any], name: str, description: pb.PartyDescription) -
 
 @dataclass
 class JobSession:
-    """Brings one job through its states.
+    """Driver of one job through its states.
 
     Attributes:
-        addresses: of every party, as the coordinator calls it.
-        routes: by party, the addresses at which that party finds others, where these differ.
+        addresses: addresses of every party, for the coordinator's calls.
+        routes: addresses at which a party finds the others, by party, if these differ.
     """
 
     job: Job[Any]
@@ -112,17 +113,17 @@ class JobSession:
     receipts: HeldReceipts = field(init=False)
     summaries: dict[str, dict[str, ParameterValue]] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
-    notes: dict[str, Any] = field(default_factory=dict)  # what the command that runs the job adds to its report
+    notes: dict[str, Any] = field(default_factory=dict)  # entries that the command adds to the job's report
     _controls: dict[str, Control] = field(default_factory=dict)
     _proposed: list[str] = field(default_factory=list)
-    _keys: dict[str, bytes] = field(default_factory=dict)  # of the ledger that may be charged, by party
+    _keys: dict[str, bytes] = field(default_factory=dict)  # key of the ledger that may be charged, by party
 
     def __post_init__(self) -> None:
         self.id = self.id or f"{self.job.name}-{secrets.token_hex(4)}"
         self.receipts = receipts_of(self.job)
 
     async def run(self) -> None:
-        """Raises the typed error of the party that ended the job."""
+        """Run the job; raise the typed error of the party that ended it."""
         started = time.monotonic()
         async with contextlib.AsyncExitStack() as stack:
             try:
@@ -144,12 +145,12 @@ class JobSession:
                     raise ProtocolError(
                         f"{self.id} was cancelled, with the certificate of {error.culprit}",
                         session=self.id,
-                        hint="the operator of a party, or who proposed it, has cancelled it",
+                        hint="the operator of a party, or the user who proposed the job, has cancelled it",
                     ) from None
                 raise
 
     def _is_own_end(self, error: PeerAborted) -> bool:
-        """Whoever has this coordinator's certificate has ended the session, in another process: no party did."""
+        """Return True if a process with this coordinator's certificate has ended the session, and no party."""
         return error.code == CANCELLED and error.culprit not in self.addresses
 
     def _change(self, event: str) -> None:
@@ -181,7 +182,7 @@ class JobSession:
         await self._unless_one_ends(self._await_approval(name), others)
 
     async def _unless_one_ends(self, waiting: Coroutine[Any, Any, None], parties: Sequence[str]) -> None:
-        """Wait, and raise the error of a party that ends the job meanwhile. A party that is watched keeps the job."""
+        """Wait, and raise the error of a party that ends the job meanwhile. A watched party keeps the job."""
         awaited = asyncio.create_task(waiting)
         tasks = {awaited, *(asyncio.create_task(self._watch(name)) for name in parties)}
         pending = tasks
@@ -189,7 +190,9 @@ class JobSession:
             while not awaited.done():
                 done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
                 for task in done:
-                    if task is awaited or not isinstance(task.exception(), TransportError):  # a cut is no end
+                    if task is awaited or not isinstance(
+                        task.exception(), TransportError
+                    ):  # a cut connection is not an end
                         task.result()
         finally:
             for task in tasks:
@@ -240,8 +243,11 @@ class JobSession:
                 watch.cancel()
 
     async def _root_cause(self, first: BlindfitError, watches: Mapping[str, asyncio.Task[None]]) -> BlindfitError:
-        """When one party fails, the others abort or wait: the party that has a reason of its own counts, or else the
-        one for which all others wait.
+        """Return the error of the party to blame.
+
+        When one party fails, the others abort or wait. The party with its own reason counts, or else the party for
+        which all
+        others wait.
         """
         if root_cause.first_hand({name: error for name, error in _collect_errors(watches).items() if error is first}):
             return first
@@ -249,8 +255,10 @@ class JobSession:
         return root_cause.of(first, _collect_errors(watches), reports, self.job.parameters.timeouts.step_s)
 
     async def _reports(self, watches: Mapping[str, asyncio.Task[None]]) -> waits.Reports:
-        """What every party says of its waits, once those that have ended have said why, or had time to; none where one
-        of them knows by itself what was wrong."""
+        """Return every party's report about its waits, after the ended parties reported why, or had time to.
+
+        The result is empty if one of them knows its own reason.
+        """
         asking = asyncio.create_task(waits.ask_all({name: partial(self._ask, name) for name in self.addresses}))
         loop = asyncio.get_running_loop()
         began = loop.time()
@@ -287,7 +295,7 @@ class JobSession:
         raise PeerAborted(culprit=name, code=CANCELLED)
 
     def _keep_receipt(self, name: str, event: pb.Event) -> None:
-        """As soon as it comes, however the job ends. Raises MalformedMessage: it is not the party's own."""
+        """Keep a receipt when it arrives; raise MalformedMessage if the party did not sign it."""
         if event.HasField("receipt"):
             given = event.receipt.statement, event.receipt.signature
             self.receipts.keep(name, self._keys.get(name, b""), given)
@@ -296,7 +304,7 @@ class JobSession:
         return self._controls[name].events(self.id, timeout_s)
 
     async def _cancel_all(self, blamed: str = "") -> None:
-        """One that hangs holds up no other, and nobody for long: it hears of the end from its peers, or from time."""
+        """Cancel the session at all parties. A party that hangs delays no other; peers or time-outs end its session."""
         with contextlib.suppress(asyncio.CancelledError):
             await asyncio.gather(*(self._cancel(name, blamed) for name in self._proposed))
 

@@ -29,14 +29,14 @@ def snapshots_of(settings: PartySettings, base_dir: Path, store: Store) -> Snaps
 
 
 def find_changed(settings: PartySettings, base_dir: Path) -> Iterator[Snapshot]:
-    """Find the newest snapshots of sources that have changed since."""
+    """Yield the newest snapshots of sources that have changed since."""
     store = Store.existing(settings, base_dir)
     if store is None:
         return
     snapshots = snapshots_of(settings, base_dir, store)
     for dataset in settings.datasets:
         current = snapshots.current(dataset)
-        if current is not None and snapshots.changed_since(current):
+        if current is not None and snapshots.has_changed_since(current):
             yield current
 
 
@@ -47,8 +47,10 @@ def datasets_of(job: Job[Any], name: str) -> tuple[str, ...]:
 
 
 def find_unpublished(settings: PartySettings, base_dir: Path, datasets: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield each of a party's datasets that has no snapshot as its file describes it, and why only its operator
-    publishes it; the reason is empty where `blindfit run` and the party's next start do so."""
+    """Yield each dataset without a snapshot for its present description, and why only its operator publishes it.
+
+    The reason is empty if `blindfit run` and the party's next start publish the dataset.
+    """
     store = Store.existing(settings, base_dir)
     with contextlib.closing(store) if store else contextlib.nullcontext():
         for dataset in datasets:
@@ -59,14 +61,14 @@ def find_unpublished(settings: PartySettings, base_dir: Path, datasets: Sequence
 
 
 def publish_first(job: Job[Any], parties: Mapping[str, tuple[Path, PartySettings]], say: Callable[[str], None]) -> None:
-    """Publish what a job reads and nobody has published.
+    """Publish datasets that a job reads and that have no snapshot.
 
     Args:
-        parties: the file of each, and what it says.
-        say: prints a line.
+        parties: path and settings of each party file.
+        say: function that prints a line.
 
     Raises:
-        ConfigError, DataError: what is wrong with a dataset, or only its operator publishes it.
+        ConfigError, DataError: a dataset has an error, or only its operator publishes it.
     """
     for name, (path, settings) in parties.items():
         for dataset, reason in find_unpublished(settings, path.parent, datasets_of(job, name)):

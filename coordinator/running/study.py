@@ -1,4 +1,4 @@
-"""A study of faults: they happen at their moments, and a timeline has what every party said and how the job went on."""
+"""A study of faults: they happen at their moments, and a timeline records all parties and the job."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from blindfit.parties.wire.limits import Limits
 from blindfit.protos import control_pb2 as pb
 
 STEPS_KEPT = 1000
-STEPS_SHOWN = 8  # of a party after a fault; the rest is counted
+STEPS_SHOWN = 8  # for each party after a fault; the rest is counted
 SILENT_S = Limits().keepalive_time_s + Limits().keepalive_timeout_s  # until a connection is given up
-WORDS_S = 2.0  # how long a party may take to write how its session ended
+WORDS_S = 2.0  # for a party to write how its session ended
 ENDS = ("session is done", "session failed", "session is cancelled")  # events of a party's log
 
 
@@ -35,8 +35,8 @@ class Entry:
 
     Attributes:
         at_s: seconds since the job began.
-        party: the party that it is about; empty: the job.
-        kind: "fault", "step" (what a party does), "said" (what a party's log says) or "job".
+        party: party of the entry; empty for the job.
+        kind: "fault", "step" (action of a party), "said" (line of a party's log) or "job".
     """
 
     at_s: float
@@ -47,29 +47,29 @@ class Entry:
 
 @dataclass
 class Study:
-    """The faults of one command, which may run a job several times: again after each party that it restarts."""
+    """The faults of one command, which may run a job several times: again after each restart of a party."""
 
     faults: Sequence[Fault]
     timeouts: TimeoutSettings
     say: Callable[[str], None] = lambda _line: None
     relays: Relays | None = None
     stamp: str = ""  # of a rehearsal
-    happened: dict[Fault, float] = field(default_factory=dict)  # and when
+    happened: dict[Fault, float] = field(default_factory=dict)  # faults that happened, and the time of each
     sessions: list[str] = field(default_factory=list)
-    blamed: str = ""  # the party that the last session that failed named as the cause
+    blamed: str = ""  # party that the last failed session named as the cause
     epoch_begun: bool = False
     _entries: list[Entry] = field(default_factory=list)
     _began: float = field(default_factory=time.time)
     _launched: Launched | None = None
-    _now: dict[str, str] = field(default_factory=dict)  # what each party does
+    _now: dict[str, str] = field(default_factory=dict)  # current action of each party
     _reported: set[str] = field(default_factory=set)  # steps other than epochs
-    _steps: dict[str, int] = field(default_factory=dict)  # how many lines of steps a party has since the last fault
-    _standing: dict[str, Fault] = field(default_factory=dict)  # that a time or the end of the job mends
+    _steps: dict[str, int] = field(default_factory=dict)  # lines of steps of a party since the last fault
+    _standing: dict[str, Fault] = field(default_factory=dict)  # faults that a time or the end of the job mends
     _timers: list[asyncio.TimerHandle] = field(default_factory=list)
-    _restarted: list[str] = field(default_factory=list)  # in this session
+    _restarted: list[str] = field(default_factory=list)  # parties restarted in this session
 
     async def run(self, work: Coroutine[Any, Any, None], session: str, launched: Launched) -> None:
-        """Run a session, in which faults happen."""
+        """Run a session in which faults happen."""
         self._begin(session, launched)
         try:
             self._set_timers()
@@ -143,7 +143,9 @@ class Study:
         for name, doing in self._now.items():
             self._note(name, "step", f"at that moment: {doing}")
         if fault.for_s is not None:
-            self._timers.append(asyncio.get_running_loop().call_later(fault.for_s, self._mend, party, "its time is up"))
+            self._timers.append(
+                asyncio.get_running_loop().call_later(fault.for_s, self._mend, party, "its time is over")
+            )
 
     def _kill(self, fault: Fault) -> None:
         self._signal(fault.party, SIGKILL)
@@ -185,11 +187,11 @@ class Study:
     # --- how it ends
 
     def end(self, error: BaseException | None, state: str) -> None:
-        """Note how a session ended, and what each party wrote about that.
+        """Note how a session ended, and what each party wrote about the end.
 
         Args:
-            error: why it did not end well.
-            state: the last state of the session.
+            error: error of the end; None if it ended well.
+            state: last state of the session.
         """
         self._count_the_rest()
         for party in self._launched.processes if self._launched is not None else ():
@@ -205,7 +207,7 @@ class Study:
         return taken
 
     def start_again(self, parties: Sequence[str], launched: Launched) -> Launched:
-        """Start parties again, and return where all parties are then."""
+        """Start parties again, and return the addresses of all parties."""
         for party in parties:
             launched = launched.start_again(party)
             self._note(party, "fault", "is started again")
@@ -271,7 +273,7 @@ def _until(fault: Fault) -> str:
 
 
 def find_cause(error: BaseException | None) -> str:
-    """Return the party that an error names as the cause of the end of a job; empty where it names none."""
+    """Return the party that an error names as the cause of the end of a job; empty if it names no party."""
     if not isinstance(error, BlindfitError):
         return ""
     named = (getattr(error, name, "") for name in ("peer", "culprit", "party"))
@@ -289,7 +291,7 @@ def _time_of(record: Mapping[str, Any]) -> float | None:
 
 
 def _words_of(record: Mapping[str, Any]) -> str:
-    """Return what a record of a party's log says about its session; empty where it is routine."""
+    """Return the text of a log record about the session; empty for a routine record."""
     event = str(record.get("event"))
     if event == "training goes on":
         epoch = record.get("after_epoch")

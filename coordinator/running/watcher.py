@@ -1,4 +1,4 @@
-"""How another thread than that of a job hears of its progress and ends it."""
+"""The link by which another thread follows and ends a job."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OnEvent = Callable[[str, pb.Event], None]
 
 
 class Stop:
-    """The wish of another thread that a job ends."""
+    """The order of another thread to end a job."""
 
     def __init__(self) -> None:
         self._asked, self._lock = threading.Event(), threading.Lock()
@@ -25,7 +25,7 @@ class Stop:
         return self._asked.is_set()
 
     def ask(self) -> None:
-        """Have the job end; once it has ended, do nothing."""
+        """Order the end of the job; after its end, do nothing."""
         with self._lock:
             self._asked.set()
             if self._wakes is not None:
@@ -46,7 +46,7 @@ class Stop:
                 self._wakes = None
 
     def check(self) -> None:
-        """Raises KeyboardInterrupt: the job is to end."""
+        """Raise KeyboardInterrupt: the job is to end."""
         if self.is_asked:
             raise KeyboardInterrupt
 
@@ -57,11 +57,11 @@ def _ignore(_party: str, _event: pb.Event) -> None:
 
 @dataclass(frozen=True)
 class Watcher:
-    """The link between a job and another thread, which hears its progress and can end it.
+    """The link between a job and another thread, which receives its progress and can end it.
 
     Attributes:
-        on_event: takes a party's name and what it says; it is called in the job's thread.
-        shows: whether it shows the job's progress itself.
+        on_event: function that takes a party's name and its report; it is called in the job's thread.
+        shows: True if the thread shows the job's progress itself.
     """
 
     on_event: OnEvent = _ignore

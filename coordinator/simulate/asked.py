@@ -18,32 +18,34 @@ ALL: tuple[str, ...] = tuple(PLANS)
 AT_ONE_PARTY = ("label-dp", "dp-lr")  # systems whose features one party has
 #: Systems that take an epsilon.
 PRIVATE = frozenset(name for name, plan in PLANS.items() if plan.charges_budget)
-#: Names of the parties that the cut adds: the one with the labels, and those that hold columns of all parties.
+#: Names of the parties that the cut adds: the party with the labels, and the parties with columns of all parties.
 LABELS, FEATURES, JOINED = "label-server", "feature-party", "single-party"
 TAKEN = (*OTHER_FILES, KEY_NODE, COORDINATOR, LABELS, FEATURES, JOINED)
-NAME, NAME_LENGTH = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*"), 40  # what `init` makes of the name of a file
+NAME, NAME_LENGTH = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*"), 40  # form of names that `init` makes from file names
 MOST_MISSING = 0.9
 Range = tuple[float, float]
 
 
 @dataclass(frozen=True)
 class Asked:
-    """
+    """Options of a simulation.
+
     Attributes:
-        label: the column to learn.
-        row_id: the column that names a row; None: the cut numbers the rows.
-        parties: how many parties get columns at random, or the columns of each party by name. The first is active.
-        positive: the text of label 1; None: guessed as `init` does.
-        label_range: the public range of labels for label-dp; None: the range of the table's labels.
-        bounds: public bounds of features for dp-lr; the table's own where a column has none here.
+        label: column to learn.
+        row_id: column that names a row; None if the cut numbers the rows.
+        parties: number of parties that get columns at random, or the columns of each party by name. The first is
+            active.
+        positive: text of label 1; None to guess it as `init` does.
+        label_range: public range of labels for label-dp; None for the range of the table's labels.
+        bounds: public bounds of features for dp-lr; columns without bounds here have those of the table.
         overlap: share of a party's rows that every party has.
-        duplicates: share of a party's ids that stand twice in its records. No dataset may hold such an id, so the
-            party leaves out all rows of it.
+        duplicates: share of a party's ids that are twice in its records. No dataset may have such an id, so the
+            party leaves out all of its rows.
         missing: share of the values of training rows that are emptied.
-        shuffle: whether each party has its rows in an order of its own.
+        shuffle: True if each party has its rows in a separate order.
         test_fraction: share of all rows that no party trains on.
-        epsilons: one or more budgets, each for a run of its own.
-        repeats: how often the table is cut again, with other held-out rows and other draws.
+        epsilons: one or more budgets, each for a separate run.
+        repeats: number of cuts of the table, each with other held-out rows and other draws.
     """
 
     label: str
@@ -67,7 +69,7 @@ class Asked:
         return self.parties if isinstance(self.parties, int) else len(self.parties)
 
     def check(self) -> None:
-        """Raises ConfigError: an option is out of its range, whatever the table holds."""
+        """Raise ConfigError: an option is out of its range for every table."""
         if not self.label:
             raise ConfigError("no column to learn is named", hint="name it: --label COLUMN")
         if self.row_id == self.label:
@@ -115,7 +117,7 @@ class Asked:
         for option, pair in ranges.items():
             if pair is not None and not -math.inf < pair[0] < pair[1] < math.inf:
                 raise ConfigError(
-                    f"{option}: {pair[0]:g}:{pair[1]:g} is not LOW:HIGH, two numbers of which the first is smaller",
+                    f"{option}: {pair[0]:g}:{pair[1]:g} is not LOW:HIGH, two numbers with the smaller one first",
                     hint="such as 0:110",
                 )
 
@@ -130,7 +132,7 @@ class Asked:
         for name, columns in self.parties.items():
             if not NAME.fullmatch(name) or len(name) > NAME_LENGTH:
                 raise ConfigError(
-                    f"--party {name!a}: it is not a name of a party",
+                    f"--party {name!a}: this is not a name of a party",
                     hint=f"take words of lower-case letters and digits, begin with a letter, write one - between two "
                     f"words, and take at most {NAME_LENGTH} characters",
                 )
@@ -152,10 +154,10 @@ class Asked:
 
 
 def read_parties(texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Read "shop: age, income" of each party.
+    """Return the columns of each party, from "shop: age, income".
 
     Raises:
-        ConfigError: a text has no such form, or a party is named twice.
+        ConfigError: a text does not have this form, or a party is named twice.
     """
     found: dict[str, tuple[str, ...]] = {}
     for text in texts:
@@ -184,6 +186,6 @@ def _refuse_share(
 
 
 def refuse_repeats(option: str, what: str, names: Sequence[str]) -> None:
-    """Raises ConfigError: a name is there twice."""
+    """Raise ConfigError: a name occurs twice."""
     if twice := [name for name, count in Counter(names).items() if count > 1]:
         raise ConfigError(f"{option}: the {what} {join_names(twice)} is named twice", hint="name it once")

@@ -29,10 +29,10 @@ def baselines(cut: Cut) -> Mapping[str, Quality]:
     """Return the quality of three models on the held-out rows of a cut.
 
     - "joined, no privacy": scikit-learn's fit to the training rows that all parties have, with all columns.
-    - "active party alone": the same fit to all rows of the active party, with its own columns.
+    - "active party only": the same fit to all rows of the active party, with its own columns.
     - "constant": the mean label of the joined rows.
 
-    The ridge penalty is the default of a taylor job. Columns are those that `init` learns from.
+    The ridge penalty is the default of a taylor job. The fits use the columns that `init` would learn from.
     """
     joined, mean = _fit(cut, cut.joined_table)
     alone, _ = _fit(cut, cut.table_of_active)
@@ -47,7 +47,7 @@ def _fit(cut: Cut, path: Path) -> tuple[Floats, float]:
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    source = open_source(_dataset(cut, path), path.parent, path.stem).filled()
+    source = open_source(_dataset(cut, path), path.parent, path.stem).with_means()
     rows = read_rows(source, labels=True, report=lambda *_: None)
     labels = np.asarray(rows.labels)
     with warnings.catch_warnings():

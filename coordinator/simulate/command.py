@@ -38,23 +38,27 @@ from blindfit.parties.files.written import write_file, write_json
 from blindfit.parties.work.compute import cores
 from blindfit.version import __version__
 
-OPTION_OF = {"row_id": "id", "parties": "parties or --party", "repeats": "repeat"}  # others are named alike
-MAY_DIFFER = ("systems", "epsilons", "repeats")  # they add runs, and change none
+OPTION_OF = {
+    "row_id": "id",
+    "parties": "parties or --party",
+    "repeats": "repeat",
+}  # other options have the name of their field
+MAY_DIFFER = ("systems", "epsilons", "repeats")  # they add runs and change no run
 MOST_AT_ONCE = 64
-MANY_KNOWN = 0.05  # of held-out rows; fewer change no figure that is shown
+MANY_KNOWN = 0.05  # share of held-out rows; fewer change no figure that is shown
 MOST_NAMES = 12  # of columns, in a sentence
 
 
 @dataclass(frozen=True)
 class Wish:
-    """All that is asked of a simulation.
+    """The request for a simulation.
 
     Attributes:
-        asked: how the table is cut, and what is run.
-        network: of all runs, as `network` of a job takes it; empty for this machine's own.
-        overrides: "SYSTEM.option=value" each.
-        at_once: number of runs at once; None: as many as the cores allow.
-        warn_only: whether limits of budgets and accounts only warn.
+        asked: options of the cut and the runs.
+        network: network of all runs, as `network` of a job takes it; empty for this machine's own.
+        overrides: options, each as "SYSTEM.option=value".
+        at_once: number of runs at once; None for as many as the cores allow.
+        warn_only: True if limits of budgets and accounts only warn.
     """
 
     asked: Asked
@@ -64,7 +68,7 @@ class Wish:
     warn_only: bool = False
 
     def check(self) -> None:
-        """Raises ConfigError: an option is wrong, whatever the table holds."""
+        """Raise ConfigError: an option is wrong for every table."""
         self.asked.check()
         if self.at_once is not None and not 1 <= self.at_once <= MOST_AT_ONCE:
             raise ConfigError(f"--jobs {self.at_once}: 1 to {MOST_AT_ONCE} runs go at once", hint="such as --jobs 2")
@@ -74,7 +78,7 @@ class Wish:
         """Return the options of each system's jobs.
 
         Raises:
-            ConfigError: one of them names no system of this simulation.
+            ConfigError: an option names no system of this simulation.
         """
         found: dict[str, list[str]] = {system: [] for system in self.asked.systems}
         if self.network:
@@ -85,7 +89,7 @@ class Wish:
             system, dot, option = key.strip().partition(".")
             if not (equals and dot and option) or system not in found:
                 raise ConfigError(
-                    f"--set {key}: it does not begin with a system of this simulation and a dot",
+                    f"--set {key}: the option does not begin with a system of this simulation and a dot",
                     hint=f"such as --set {self.asked.systems[0]}.OPTION=VALUE",
                 )
             if option.partition(".")[0] == "network":
@@ -98,26 +102,26 @@ class Wish:
         return found
 
     def deciding(self, table: pa.Table) -> dict[str, Any]:
-        """Return what decides the figures of a run, by the name that an error gives it."""
+        """Return the options that decide the figures of a run, by their names in errors."""
         asked = {OPTION_OF.get(n, n.replace("_", "-")): v for n, v in asdict(self.asked).items() if n not in MAY_DIFFER}
         if not isinstance(self.asked.parties, int):  # their order counts: the first party is active
             asked[OPTION_OF["parties"]] = list(self.asked.parties.items())
-        more = {"network": self.network, "set": self.overrides}  # the last one of an option counts
+        more = {"network": self.network, "set": self.overrides}  # the last value of an option counts
         options = {f"--{name}": value for name, value in {**asked, **more}.items()}
         content: dict[str, Any] = json.loads(json.dumps({"table": _digest(table), **options, "version": __version__}))
         return content
 
 
 def simulate(source: Any, wish: Wish, out: Path, console: Console, command: Sequence[str] | None = None) -> Simulation:
-    """Run what is missing in `out`, and write the page.
+    """Run the missing runs in `out`, and write the page.
 
     Args:
-        source: a path, a database's table or a data frame.
-        command: how this command line is started, for the processes of parties.
+        source: path, database table or data frame.
+        command: command line that starts a party's process.
 
     Raises:
-        ConfigError, DataError: which option, file or column, and what to say; what is finished stays in `out`.
-        Stopped: by Ctrl-C or SIGTERM; the same.
+        ConfigError, DataError: an option, file or column is wrong; finished runs stay in `out`.
+        Stopped: by Ctrl-C or SIGTERM; finished runs stay in `out`.
     """
     wish.check()
     table = read_table(source, wish.asked)
@@ -179,7 +183,7 @@ class _Study:
         return self._cuts[number]
 
     def _list_runs(self, first: Repeat) -> list[Run]:
-        """List the runs, one repeat after the other: there is soon something to look at."""
+        """Return the runs, one repeat after the other, so that results appear early."""
         asked = self.wish.asked
         return [
             Run(system, epsilon, repeat)
@@ -256,7 +260,7 @@ class _Study:
         asked, here = self.wish.asked, quantity(cores(), "core")
         yield (
             f"The table has {count(self.table.num_rows)} rows. {asked.test_fraction:.0%} of them are held out: no "
-            "party has them, and all systems are measured on the same ones."
+            "party has them, and all systems are measured on the same rows."
         )
         if asked.repeats > 1:
             yield (
@@ -275,7 +279,7 @@ class _Study:
         )
         yield (
             "Bits count what a run reveals without differential privacy: about all labels together, about the score of "
-            "each row, and about all columns. An epsilon bounds what has no bits."
+            "each row, and about all columns. An epsilon bounds what bits do not count."
         )
         yield "All of this was rehearsed: nothing was charged, and nothing may be released from it."
 
@@ -296,13 +300,13 @@ def _summarise(results: Results, about: Sequence[str], recommendation: Sequence[
             yield Text(head, style="bold")
             yield from (Text.assemble((f"{name}: ", "bold yellow"), why) for name, why in named)
             yield ""
-    yield Text("How the figures came about", style="bold")
+    yield Text("Conditions of the figures", style="bold")
     yield from (Text(sentence, style="dim") for sentence in about)
     yield ""
     if results.done:
         yield Text("What is protected from whom", style="bold")
         for row in _first_of_each_system(results):
-            yield Text.assemble((f"{row.name}: ", "bold"), row.statement)
+            yield Text.assemble((f"{row.name}: ", "bold"), f"{row.title}. {row.statement}")
         yield ""
     yield Text("Recommendation", style="bold")
     for sentence in recommendation:
@@ -329,7 +333,7 @@ def notes(made: Cut) -> Iterator[str]:
         yield f"Label 1 is {made.positive!r} in the column {made.label}, and label 0 is any other text."
     for name in made.copies:
         yield (
-            f"The column {name} is the label in another form: every quality here is that of a model that knows the "
+            f"The column {name} is the label in another form: every quality here comes from a model that knows the "
             "label. Remove the column if nobody knows it before the label."
         )
     for name, share in made.clipped.items():
@@ -352,7 +356,7 @@ def notes(made: Cut) -> Iterator[str]:
 
 
 def _names(columns: Sequence[str]) -> str:
-    """Return the first names, and how many more there are."""
+    """Return the first names, and the number of other names."""
     more = len(columns) - MOST_NAMES
     return join_names(columns) if more <= 0 else f"{', '.join(columns[:MOST_NAMES])} and {count(more)} more"
 
@@ -369,7 +373,7 @@ def _options_of(wish: Wish) -> dict[str, Any]:
 
 
 def _digest(table: pa.Table) -> str:
-    """Return a hash of what a table holds; where its file lies is no part of it."""
+    """Return a hash of a table's content, without the place of its file."""
     found = hashlib.sha256()
     sink = pa.PythonFile(_Hashed(found), mode="w")
     content = table.replace_schema_metadata(None).combine_chunks()

@@ -31,7 +31,7 @@ from blindfit.parties.training.feature_bounds import ALL_OTHERS
 NOT_CALIBRATED = (
     "its log loss is too high, because a real job calibrates probabilities on test rows and this one has none"
 )
-NO_VALUE = "(no value)"  # a level of its own in a dp-lr job, which takes no missing value
+NO_VALUE = "(no value)"  # a separate level in a dp-lr job, which takes no missing value
 LEARNT_AS_VALUES = (
     "labels 0 and 1 are learnt as values from 0 to 1, and the log loss takes all of them between 0.001 and 0.999 if "
     "one lies outside"
@@ -43,23 +43,24 @@ ONE_PARTY, FILLED = "columns-together", "columns-together-without-gaps"
 
 @dataclass(frozen=True)
 class Cut:
-    """
+    """Tables and jobs of one repeat.
+
     Attributes:
-        jobs: the job.toml of each system that fits the label and the table.
-        not_for: why each other system does not.
+        jobs: path of job.toml for each system that fits the label and the table.
+        not_for: reason why a system does not fit, by system.
         private: systems that take an epsilon.
-        columns: the columns of each party; the first party is active.
+        columns: columns of each party; the first party is active.
         held_out: rows that no party has, the same for all systems.
-        remarks: what a reader must know of a system's parties, by system.
-        left_out: by each column that no party has, why.
-        rows: the number of rows of each party.
-        common: the number of training rows that all parties have.
-        twice: how many ids each party leaves out, because they stand twice in its records.
-        positive: the text of label 1; empty: labels are 0 and 1, or numbers.
+        remarks: remarks about a system's parties, by system.
+        left_out: reasons, by each column that no party has.
+        rows: number of rows of each party.
+        common: number of training rows that all parties have.
+        twice: number of ids that each party leaves out, because they occur twice in its records.
+        positive: text of label 1; empty if labels are 0 and 1, or numbers.
         copies: columns of parties that are the label in another form.
-        known: the number of held-out rows that a training row is equal to, the label included.
-        clipped: the share of values outside the bounds or the label's range that are asked for, by column, where a
-            value is outside.
+        known: number of held-out rows that equal a training row, with the label.
+        clipped: share of values outside the given bounds or the label's range, for each column with a value
+            outside.
     """
 
     folder: Path
@@ -95,10 +96,10 @@ class Cut:
 
 
 def cut(table: pa.Table, asked: Asked, folder: Path, repeat: int) -> Cut:
-    """Write the tables and jobs of one repeat into a new folder, or nothing.
+    """Write the tables and jobs of one repeat into a new folder, or no file.
 
     Raises:
-        ConfigError, DataError: what is wrong with the table or with what is asked, and what to do.
+        ConfigError, DataError: the table or an option is wrong; names what to do.
     """
     asked.check()
     refuse_existing(folder)
@@ -113,10 +114,10 @@ def score(cut: Cut, system: str, result: Report, out: Path) -> Floats:
     """Return (n,) scores of the held-out rows, from the models of a run of this system's job.
 
     Args:
-        out: the folder of the run's reports.
+        out: folder of the run's reports.
 
     Raises:
-        DataError: the run left no model, or only a part of one; or its columns are not those of the cut.
+        DataError: the run left no model, or only a part of it; or its columns are not those of the cut.
     """
     if system not in cut.jobs:
         raise DataError(f"{system} has no job in {cut.folder}", hint=f"take one of {', '.join(cut.jobs)}")
@@ -129,10 +130,11 @@ def score(cut: Cut, system: str, result: Report, out: Path) -> Floats:
 
 @dataclass(frozen=True)
 class _Cutter:
-    """
+    """Maker of the tables and jobs of one repeat.
+
     Args:
-        building: where files are written.
-        folder: where they are in the end.
+        building: folder in which files are written.
+        folder: final folder.
     """
 
     whole: Whole
@@ -219,7 +221,7 @@ class _Cutter:
     # --- the jobs
 
     def _why_not(self, system: str) -> str:
-        """Return why a system cannot fit this label or table; empty where nothing is known against it."""
+        """Return why a system cannot fit this label or table; empty if no reason is known."""
         plan, label = PLANS[system], self.whole.label_name
         if self.whole.label_is_number and not (plan.model or plan.label_is_number):
             return f"not for this label: {system} fits labels 0 and 1, and {label} is a number"
@@ -229,7 +231,7 @@ class _Cutter:
         return ""
 
     def _write_job(self, system: str, bounds: Sequence[str]) -> None:
-        """Raises ConfigError, DataError: the system takes no such tables."""
+        """Raise ConfigError, DataError: the system takes no such tables."""
         parties = list(self.columns)
         group, names = {
             "taylor": (VERTICAL, parties),
@@ -286,7 +288,7 @@ class _Cutter:
     def _learns_numbers(self, seat: Seat) -> bool:
         return self.whole.label_is_number and seat.table is not None and seat.table.label != ""
 
-    # --- what is public in a real job, and taken from the table here
+    # --- facts that are public in a real job, and come from the table here
 
     @property
     def _label_range(self) -> tuple[float, float]:
@@ -294,7 +296,7 @@ class _Cutter:
         return self.asked.label_range or (float(labels.min()), float(labels.max()))
 
     def _levels(self) -> dict[str, list[str]]:
-        """Return the levels of each category, those that stand for no value included."""
+        """Return the levels of each category, with the level for a missing value."""
         found = {}
         for name in self.whole.categories:
             levels = sorted(pc.unique(self.whole.features.column(name).drop_null()).to_pylist())
@@ -305,7 +307,7 @@ class _Cutter:
         return self.asked.missing > 0 or name in self.whole.gaps
 
     def _bounds(self, names: Sequence[str]) -> dict[str, tuple[float, float]]:
-        """Return the bounds of each number and date (in days): those that are given, or the least and largest value."""
+        """Return the bounds of each number and date (in days): given bounds, or the smallest and largest value."""
         found = {}
         for name in names:
             if name in self.whole.categories:
@@ -315,7 +317,7 @@ class _Cutter:
         return found
 
     def _find_clipped(self) -> dict[str, float]:
-        """Return the share of values outside the bounds or the range that are asked for, by column; none of zero."""
+        """Return the share of values outside given bounds or ranges, by column; only shares above zero."""
         low_high = {name: self.asked.bounds.get(name, self.asked.bounds.get(ALL_OTHERS)) for name in self.dealt_names}
         values_in = {
             name: (_numbers_of(self.whole.features.column(name)), given)
@@ -331,7 +333,7 @@ class _Cutter:
         return {name: share for name, share in shares.items() if share > 0}
 
     def _fill(self, names: Sequence[str], bounds: Mapping[str, tuple[float, float]]) -> dict[str, Any]:
-        """Return what stands for a missing value where a job takes none: the middle of the bounds, or a level."""
+        """Return the replacement of a missing value if a job takes none: the middle of the bounds, or a level."""
         found: dict[str, Any] = {}
         for name in filter(self._has_gaps, names):
             if name in self.whole.categories:
@@ -342,7 +344,7 @@ class _Cutter:
         return found
 
     def _remark(self, system: str) -> str:
-        """Return what a reader must know of the parties of a system."""
+        """Return remarks about the parties of a system."""
         if system in ("taylor", "falcon"):
             raw = "" if system == "falcon" or self.whole.label_is_number else f"; {NOT_CALIBRATED}"
             return f"{KEY_NODE} is the key node, a party without data{raw}"
@@ -361,7 +363,7 @@ class _Cutter:
 
 
 def _count_known(features: pa.Table, labels: Floats, dealt: Dealt) -> int:
-    """Return how many held-out rows a training row is equal to; a missing value is equal to another one."""
+    """Return how many held-out rows equal a training row; a missing value equals another missing value."""
     columns = [*features.columns, pa.chunked_array([labels])]
     codes = np.stack(
         [pc.rank(column.combine_chunks(), tiebreaker="dense").to_numpy(zero_copy_only=False) for column in columns],
@@ -383,7 +385,7 @@ def _numbers_of(column: Any) -> Floats:
 
 
 def _empty(features: pa.Table, gaps: Mapping[str, Rows]) -> pa.Table:
-    """Take away the values of these rows, by column."""
+    """Return the table without the values of these rows, by column."""
     for place, (name, rows) in enumerate(gaps.items()):
         if len(rows):
             is_gap = np.zeros(features.num_rows, np.bool_)

@@ -1,4 +1,4 @@
-"""Deal the rows of a table to parties: a pure function of what is asked, the seed and the repeat."""
+"""Deal the rows of a table to parties: a pure function of the options, the seed and the repeat."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from blindfit.coordinator.terminal.wording import quantity
 
 Rows = NDArray[np.int64]
 Floats = NDArray[np.float64]
-#: Each purpose draws from a stream of its own, so that an option changes no draw of another one.
+#: Each purpose draws from a separate stream, so that an option changes no draw of another purpose.
 HELD_OUT, OWNERS, DUPLICATES, ORDER, GAPS = range(1, 6)
 
 
@@ -25,10 +25,10 @@ class Dealt:
 
     Attributes:
         held_out: rows that no party has.
-        training: all other rows, which the measurement server has the labels of.
+        training: all other rows; the measurement server has their labels.
         by_party: the rows of each party with columns, in the order of its table.
         common: the rows that all parties with columns have, in the order of a table that joins them.
-        twice: how many ids stand twice in the records of each party, which leaves them out.
+        twice: number of ids that occur twice in the records of each party, which leaves them out.
     """
 
     held_out: Rows
@@ -83,7 +83,7 @@ def _stream(asked: Asked, purpose: int, repeat: int) -> np.random.Generator:
 
 
 def _hold_out(labels: Floats, asked: Asked, repeat: int, *, label_is_number: bool) -> Rows:
-    """Draw the held-out rows; of labels 0 and 1, the same share of each."""
+    """Return held-out rows at random; for labels 0 and 1, the same share of each."""
     stream, every = _stream(asked, HELD_OUT, repeat), np.arange(len(labels))
     groups = [every] if label_is_number else [every[labels == 0], every[labels == 1]]
     drawn = [stream.choice(group, round(asked.test_fraction * len(group)), replace=False) for group in groups]

@@ -20,7 +20,7 @@ def bits_of(job: Job[Any]) -> Mapping[str, float]:
     """Return the bits of each limit: of all labels together, of one row's score, of all columns together.
 
     Args:
-        job: on its stage, where the accounts began empty with this run.
+        job: job on its stage, with accounts that began empty with this run.
     """
     found = {LABELS: 0.0, SCORES: 0.0, COLUMNS: 0.0}
     for name, party in job.parties.items():

@@ -1,4 +1,4 @@
-"""Hold the rows that no party of a simulation has, and score them by the models of a run."""
+"""Rows that no party of a simulation has, and their scores by the models of a run."""
 
 from __future__ import annotations
 
@@ -25,12 +25,13 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, repr=False)
 class HeldOut:
-    """
+    """Held-out rows.
+
     Attributes:
         ids: (n,) texts.
-        rows: (n,) of each feature, as the table has them.
+        rows: (n,) values of each feature, as the table has them.
         truth: (n,) labels, 0 and 1 or numbers.
-        fill: by column, what stands for a missing value in a dp-lr job, whose models know no mean.
+        fill: replacement of a missing value in a dp-lr job, by column; its models know no mean.
     """
 
     ids: Any
@@ -44,7 +45,7 @@ class HeldOut:
 
 
 def fill_gaps(rows: pa.Table, fill: Mapping[str, Any]) -> pa.Table:
-    """Put a fixed value where a column has none."""
+    """Return the rows with a fixed value in place of each missing value."""
     for name, value in fill.items():
         column = rows.column(name)
         if pa.types.is_floating(column.type):
@@ -65,7 +66,7 @@ def score_rows(held_out: HeldOut, report: Report, out: Path) -> Floats:
     """Return (n,) probabilities of label 1, or predicted values, as a prediction of the parties would compute them.
 
     Args:
-        out: the folder of the run's reports, with the models of all parties.
+        out: folder of the run's reports, with the models of all parties.
 
     Raises:
         DataError: the run left no model, or a part of it is missing.
@@ -76,14 +77,14 @@ def score_rows(held_out: HeldOut, report: Report, out: Path) -> Floats:
         raise DataError(f"{out} has no model of a party", hint="score the folder of a finished training")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnseenLevelWarning)  # a held-out row may have a level that no other row has
-        if isinstance(models[0], VerticalModelPart):
-            return _add_parts(models, held_out.rows, out)
+        if parts := [model for model in models if isinstance(model, VerticalModelPart)]:
+            return _add_parts(parts, held_out.rows, out)
         (model,) = models
         if isinstance(model, LabelRegressionModel):
             return model.predict(held_out.rows)
         if isinstance(model, LogisticModel):
             return model.probabilities(held_out.fill_all() if held_out.fill else held_out.rows)
-    raise DataError(f"{out}: {names[0]}'s model is of a kind that cannot be scored here", hint="take another system")
+    raise DataError(f"{out}: this kind of model, from {names[0]}, cannot be scored here", hint="take another system")
 
 
 def _add_parts(parts: list[VerticalModelPart], rows: pa.Table, out: Path) -> Floats:

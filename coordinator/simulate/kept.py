@@ -47,14 +47,14 @@ class Done:
 
     Attributes:
         quality: figures of the held-out rows by name: auc and log_loss, or r2.
-        epsilon, delta: of the report; None where nothing is charged.
-        bits: bits that the run adds to the disclosure accounts, by what they are about.
-        seconds: from the start of the processes to the report.
-        set_up_s: the part of `seconds` that does not grow with rows.
-        growth: how many times as long the rest takes on ten times the rows, as counted; None where nobody counts it.
-        protects: what is protected from whom.
-        laid_out: how the columns lie at the parties of this system.
-        warnings: limits of budgets and accounts that the run passed, where they only warn.
+        epsilon, delta: budget in the report; None if nothing is charged.
+        bits: bits that the run adds to the disclosure accounts, by their subject.
+        seconds: time from the start of the processes to the report.
+        set_up_s: part of `seconds` that does not grow with rows.
+        growth: factor of the rest of the time for ten times the rows, as counted; None if no code counts it.
+        protects: sentence on what is protected from whom.
+        laid_out: place of the columns among the parties of this system.
+        warnings: limits of budgets and accounts that the run passed, if they only warn.
         at_once: number of runs that went at once in its command.
     """
 
@@ -77,7 +77,7 @@ class Done:
 
 @dataclass(frozen=True)
 class Failed:
-    """Why a run ended without a result: one line, and what to do."""
+    """Reason why a run ended without a result: one line, and what to do."""
 
     reason: str
     hint: str = ""
@@ -89,11 +89,11 @@ class Repeat:
 
     Attributes:
         quality: figures of the held-out rows, by the name of the fit that needs no partner or has no privacy.
-        not_for: why a system cannot fit this label or table, by system.
+        not_for: reason why a system cannot fit this label or table, by system.
         private: systems that take an epsilon.
         processes: number of processes of the largest job.
-        columns: of each party.
-        notes: sentences on what the cut did.
+        columns: columns of each party.
+        notes: sentences about what the cut did.
     """
 
     quality: Mapping[str, Mapping[str, float]]
@@ -108,7 +108,7 @@ class Kept:
     """The folder of a simulation.
 
     Args:
-        asked: what decides the figures of a run, by the name that an error gives it: the table, and options.
+        asked: values that decide the figures of a run, by their names in errors: the table, and options.
     """
 
     def __init__(self, out: Path, asked: Mapping[str, Any]) -> None:
@@ -121,7 +121,7 @@ class Kept:
         A folder is taken over if it is empty, or if another simulation left it before a run of it ended.
 
         Raises:
-            ConfigError: it holds something else.
+            ConfigError: the folder has other content.
         """
         path, runs = self.out / ASKED, self.out / RUNS
         others = sorted(file.name for file in self.out.iterdir())
@@ -129,11 +129,11 @@ class Kept:
             raise ConfigError(f"--out {self.out} holds {others[0]}, and no simulation", hint=OTHER_FOLDER)
         before = read_json(path) if others else {}
         if not isinstance(before, dict) or (others and not before.keys() & self._asked.keys()):
-            raise DataError(f"{path} is not of a simulation", hint=OTHER_FOLDER)
+            raise DataError(f"{path} does not come from a simulation", hint=OTHER_FOLDER)
         for name, value in self._asked.items():
             if before.get(name) != value and any(not file.name.startswith(REPEAT) for file in runs.glob("*")):
                 raise ConfigError(f"--out {self.out} has a simulation of another {name}", hint=OTHER_FOLDER)
-        self.remove()  # what a command left that was killed
+        self.remove()  # files of a killed command
         if before != self._asked:
             for repeat in runs.glob(f"{REPEAT}*.json"):
                 repeat.unlink()
@@ -142,7 +142,7 @@ class Kept:
     # --- runs
 
     def read(self, run: Run) -> Done | Failed | None:
-        """Return what is kept of a run; None if it never ended.
+        """Return the result of a run; None if it never ended.
 
         Raises:
             DataError: somebody has changed the file.
@@ -159,7 +159,7 @@ class Kept:
         write_json(self._path(run.name), dataclasses.asdict(ended))
 
     def read_repeat(self, repeat: int) -> Repeat | None:
-        """Return what is kept of a cut; None if the table was not cut yet.
+        """Return the facts of a cut; None if the table was not cut yet.
 
         Raises:
             DataError: somebody has changed the file.
@@ -173,10 +173,10 @@ class Kept:
     def _path(self, name: str) -> Path:
         return self.out / RUNS / f"{name}.json"
 
-    # --- what is removed again
+    # --- temporary folders -----
 
     def folder(self, name: str) -> Path:
-        """Return a folder for what is large and not kept."""
+        """Return a folder for large files that are not kept."""
         return self.work / name
 
     def remove(self, *names: str) -> None:
@@ -185,7 +185,7 @@ class Kept:
         for name in names or found:
             shutil.rmtree(self.work / name, ignore_errors=True)
         if not names:
-            with contextlib.suppress(OSError):  # it has files of somebody else, or is not there
+            with contextlib.suppress(OSError):  # it has files of somebody else, or does not exist
                 self.work.rmdir()
 
 

@@ -15,9 +15,11 @@ if TYPE_CHECKING:
 
 
 def render(results: Results, recommendation: Sequence[str], about: Sequence[str], asked: Mapping[str, Any]) -> str:
-    """Args:
-    about: sentences on how the figures came about.
-    asked: values of options, by name.
+    """Return the page.
+
+    Args:
+        about: sentences about the conditions of the figures.
+        asked: values of options, by name.
     """
     return render_template(
         "simulate/page.html.j2",

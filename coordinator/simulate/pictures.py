@@ -34,10 +34,10 @@ MARKS = {  # a system looks the same in every picture: colour and marker
     "dp-lr": (INK, "v"),
 }
 LINES = {JOINED: (INK, "--"), ALONE: (MUTED, "-."), CONSTANT: (MUTED, ":")}
-ASIDE = 1.04  # between two systems at one epsilon, as a factor
+ASIDE = 1.04  # distance of two systems at one epsilon, as a factor
 ROOM = 1.6  # beyond the outer points of a logarithmic axis, as a factor
 MOST_TICKS = 5
-LEAST_HEIGHT = 0.02  # of the quality's axis: all points may lie on one line
+LEAST_HEIGHT = 0.02  # smallest height of the quality's axis: all points may lie on one line
 SECONDS = tuple(
     [n * 10.0**power for power in range(-3, 1) for n in (1, 2, 5)]
     + [10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1200.0, 1800.0]
@@ -47,7 +47,7 @@ BYTES = tuple(float(4**power) for power in range(25))
 
 
 def draw(results: Results) -> Iterator[Plot]:
-    """Yield the pictures that there are results for."""
+    """Yield the pictures that have results."""
     name = NAMES[results.main]
     rows = [row for row in results.done if row.system in MARKS]
     if any(row.epsilon is not None for row in rows):
@@ -129,10 +129,10 @@ def _errors(axes: Axes, system: str, rows: Sequence[Row], at: Sequence[float], *
 
 
 def _baselines(axes: Axes, results: Results) -> str:
-    """Draw the fits that systems are held against.
+    """Draw the fits to which systems are compared.
 
     Returns:
-        A sentence on the constant where it lies outside, because the picture shows how systems differ from each other.
+        Sentence about a constant outside the picture, which shows how systems differ from each other.
     """
     figures = {fit: found[results.main] for fit, found in results.baselines.items() if results.main in found}
     for fit, figure in figures.items():
@@ -160,7 +160,7 @@ def _draw_line(axes: Axes, fit: str, height: float) -> None:
 
 
 def _set_ticks(axes: Axes, round_numbers: Sequence[float], to_text: Callable[[float], str]) -> None:
-    """Set few ticks at round numbers; at equal distances where the axis is too narrow for two of them."""
+    """Set few ticks at round numbers; at equal distances if the axis is too narrow for two of them."""
     low, high = axes.get_xlim()
     ticks = [number for number in round_numbers if low < number < high]
     ticks = ticks[:: -(-len(ticks) // MOST_TICKS) or 1]

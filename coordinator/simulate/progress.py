@@ -1,4 +1,4 @@
-"""Show how far a simulation is, with the time left; nothing where nobody sits at a terminal."""
+"""Progress of a simulation, with the time left; without a terminal nothing is shown."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from rich.progress import Progress as Bars
 from blindfit.coordinator.simulate.runs import Watch
 from blindfit.coordinator.terminal.wording import duration, plain
 
-MOST_SHOWN = 2  # of the runs that go on
+MOST_SHOWN = 2  # of the current runs
 
 
 class Progress:
-    """Args:
-    at_once: number of runs at once.
+    """Progress line of a simulation.
+
+    Args:
+        at_once: number of runs at once.
     """
 
     def __init__(self, console: Console, watch: Watch, at_once: int) -> None:
@@ -48,7 +50,7 @@ class Progress:
 
 
 def describe(watch: Watch, at_once: int) -> str:
-    """Return the time left, and what the runs do that go on: "2 min 10 s left; taylor-1: epoch 7"."""
+    """Return the time left, and the steps of current runs: "2 min 10 s left; taylor-1: epoch 7"."""
     left_s = watch.seconds_left(at_once)
     doing = [f"{name}: {plain(step)}" for name, step in list(watch.doing.items())]
     more = [f"{len(doing) - MOST_SHOWN} more"] if len(doing) > MOST_SHOWN else []

@@ -16,10 +16,11 @@ SURE = 0.001
 
 @dataclass(frozen=True)
 class Quality:
-    """
+    """Figures of scores.
+
     Attributes:
-        auc, log_loss: of labels 0 and 1; None where the label is a number.
-        r2: share of the variance that a linear model explains; None where labels are 0 and 1.
+        auc, log_loss: figures for labels 0 and 1; None if the label is a number.
+        r2: share of the variance that a linear model explains; None if labels are 0 and 1.
     """
 
     auc: float | None = None
@@ -28,7 +29,7 @@ class Quality:
 
     @property
     def figures(self) -> dict[str, float]:
-        """Return the figures that there are, by name."""
+        """Return the known figures by name."""
         found = {"auc": self.auc, "log_loss": self.log_loss, "r2": self.r2}
         return {name: value for name, value in found.items() if value is not None}
 
@@ -36,12 +37,13 @@ class Quality:
 def quality_of(truth: Floats, scores: Floats, *, is_linear: bool) -> Quality:
     """Return the quality of scores.
 
-    A label-dp model predicts a value for labels 0 and 1, which may be below 0 or above 1. If any score is, the log loss
-    takes all of them as probabilities between 0.001 and 0.999.
+    A label-dp model predicts a value for labels 0 and 1, which may be below 0 or above 1. If any score is outside, the
+    log
+    loss takes all scores as probabilities between 0.001 and 0.999.
 
     Args:
         truth: (n,) labels. scores: (n,) probabilities, or predicted values.
-        is_linear: whether the label is a number.
+        is_linear: True if the label is a number.
     """
     if is_linear:
         return Quality(r2=float(evaluate_values(truth, scores)["r2"]))

@@ -11,7 +11,7 @@ from blindfit.coordinator.terminal.wording import duration, join_names, size
 NAMES = {"auc": "AUC", "log_loss": "log loss", "r2": "R2"}
 DIGITS = 3
 
-#: What a reader must have to take a system whose simulation brings all columns to one party.
+#: Condition of a system whose simulation brings all columns to one party.
 NEEDS = {
     "dp-lr": " It needs one party that has all columns and the label.",
     "label-dp": " It needs one party that has all columns.",
@@ -19,8 +19,8 @@ NEEDS = {
 
 RULES = (
     "A system that cannot fit the label, or whose runs all failed, is left out.",
-    "A setting is left out if its quality is no better than that of the active party alone, or of the constant, within "
-    "the spread: the mean of the difference over repeats must be above its standard deviation.",
+    "A setting is left out if its quality is no better than that of only the active party, or of the constant, within "
+    "the spread. The mean of the difference over repeats must be above its standard deviation.",
     "Settings are grouped by what they protect. Different kinds of protection are never weighed against each other.",
     "In each group, the smallest epsilon that is left wins; among settings of the same epsilon, the fastest.",
     "If another setting of the group has a better quality by more than the spread, a sentence names it too.",
@@ -32,8 +32,8 @@ class Protection:
     """A kind of protection.
 
     Attributes:
-        wish: begins the sentence, as a condition.
-        systems: those that give it.
+        wish: beginning of the sentence, as a condition.
+        systems: systems with this protection.
     """
 
     wish: str
@@ -84,7 +84,7 @@ def _warn_of_little_gain(results: Results) -> Iterator[str]:
     if gain <= max(joined.std or 0.0, alone.std or 0.0):
         yield (
             "The columns of the other parties add little: without any privacy the joined fit has "
-            f"{_text(name, joined)}, and the active party alone {_text(name, alone)}."
+            f"{_text(name, joined)}, and only the active party's columns give {_text(name, alone)}."
         )
 
 
@@ -112,7 +112,7 @@ def _of_group(protection: Protection, group: Sequence[Row], results: Results) ->
 
 
 def _cautions(row: Row) -> str:
-    """Return what a reader of a recommendation must know: who has the columns, and repeats without a result."""
+    """Return cautions about a recommendation: who has the columns, and repeats without a result."""
     text = NEEDS.get(row.system, "")
     if row.failed:
         text += f" {row.failed} of {row.runs + row.failed} repeats ended without a result: its figures leave them out."
@@ -120,7 +120,7 @@ def _cautions(row: Row) -> str:
 
 
 def _why(winner: Row, left: Sequence[Row]) -> str:
-    """Return the rule by which the winner won; empty where it is the only setting that is left."""
+    """Return the rule by which the winner won; empty if it is the only remaining setting."""
     equals = [row for row in left if row.epsilon == winner.epsilon and row is not winner]
     if equals:
         slower = min(equals, key=lambda row: row.seconds.mean if row.seconds else 0.0)
@@ -138,12 +138,12 @@ def _seconds(row: Row) -> str:
 
 
 def _bar(results: Results) -> str:
-    """Return what a setting must beat: the active party alone or the constant, with the figure."""
+    """Return what a setting must beat: the active party only or the constant, with the figure."""
     name = results.main
     fits: Mapping[str, Mapping[str, Spread]] = results.baselines
     known = [fit for fit in (ALONE, CONSTANT) if name in fits.get(fit, {})]
     if not known:
-        return "the active party alone"
+        return "the active party only"
     best = max(known, key=lambda fit: fits[fit][name].mean)
     return f"the {best} ({_text(name, fits[best][name])})"
 

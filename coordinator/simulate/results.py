@@ -1,4 +1,4 @@
-"""Gather the runs of a simulation: one row for each system and setting, next to what needs no partner or no privacy."""
+"""Results of a simulation: one row for each system and setting, next to fits without a partner or privacy."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from blindfit.coordinator.simulate.kept import Done, Failed, Repeat, Run
+from blindfit.coordinator.terminal.titles import TITLES
 
-TIMES = 10  # as many rows in the forecast
-JOINED, ALONE, CONSTANT = "joined, no privacy", "active party alone", "constant"
+TIMES = 10  # factor of the rows in the forecast
+JOINED, ALONE, CONSTANT = "joined, no privacy", "active party only", "constant"
 FIGURES = ("auc", "log_loss", "r2")
 MAIN = ("auc", "r2")  # one of them ranks; larger is better
 
@@ -38,15 +39,15 @@ class Row:
     """A system with one setting, over all repeats.
 
     Attributes:
-        epsilon: the budget that was asked for; None where the system takes none.
-        why: why there is no result: "not for this label: ...", or the error of a run. Empty for a result.
+        epsilon: budget of the setting; None if the system takes none.
+        why: reason for a missing result: "not for this label: ...", or the error of a run. Empty for a result.
         failed: number of repeats that ended without a result.
-        quality: by the name of the figure.
-        gain: quality above the better of the active party alone and the constant, repeat by repeat.
-        bits: bits of the disclosure accounts, by what they are about: the mean of the runs.
-        forecast_s: seconds of a run on ten times the rows; at most so many where no code counts how its work grows.
-        is_counted: whether the code counts that.
-        forecast_rule: in words.
+        quality: figures by name.
+        gain: quality above the better of the active party only and the constant, repeat by repeat.
+        bits: bits of the disclosure accounts, by their subject: the mean of the runs.
+        forecast_s: seconds of a run on ten times the rows; an upper bound if no code counts how its work grows.
+        is_counted: True if code counts this growth.
+        forecast_rule: sentence on the forecast.
     """
 
     system: str
@@ -77,21 +78,26 @@ class Row:
         return self.system if self.epsilon is None else f"{self.system}, epsilon {self.epsilon:g}"
 
     @property
+    def title(self) -> str:
+        return TITLES[self.system]
+
+    @property
     def statement(self) -> str:
-        """Return what is protected from whom, and how the columns lie in this simulation."""
+        """Sentence on what is protected from whom, and the place of the columns in this simulation."""
         return f"{self.protects} In this simulation {self.laid_out}." if self.laid_out else self.protects
 
     @property
     def figure(self) -> Spread | None:
-        """Return the figure that ranks; None without a result."""
+        """Figure that ranks; None without a result."""
         return next((self.quality[name] for name in MAIN if name in self.quality), None)
 
 
 @dataclass(frozen=True)
 class Results:
-    """
+    """All rows of a simulation.
+
     Attributes:
-        baselines: by name, then by figure.
+        baselines: figures by name of the fit, then by figure.
         repeats: number of cuts.
     """
 
@@ -105,16 +111,18 @@ class Results:
 
     @property
     def main(self) -> str:
-        """Return the name of the figure that ranks."""
+        """Name of the figure that ranks."""
         found = {name for row in self.rows for name in row.quality} | {n for b in self.baselines.values() for n in b}
         return next((name for name in MAIN if name in found), MAIN[0])
 
 
 def gather(ended: Mapping[Run, Done | Failed], repeats: Mapping[int, Repeat], order: Sequence[str]) -> Results:
-    """Args:
-    ended: every run that came to an end.
-    repeats: facts about each cut, by its number.
-    order: the systems, as they are shown.
+    """Return the results.
+
+    Args:
+        ended: every run that has ended.
+        repeats: facts about each cut, by its number.
+        order: systems, in the order of the table.
     """
     rows: list[Row] = []
     for system in order:

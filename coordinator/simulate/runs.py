@@ -1,4 +1,4 @@
-"""Run the jobs of a simulation, several at once, and keep each as soon as it has ended."""
+"""Run the jobs of a simulation, several at once, and keep the result of each run when it ends."""
 
 from __future__ import annotations
 
@@ -33,17 +33,18 @@ from blindfit.coordinator.terminal.terminal import terminal
 from blindfit.coordinator.terminal.wording import quantity, size
 from blindfit.parties.work.compute import cores
 
-LEAST_FREE = 64 << 20  # bytes; with less, the full disk is why a run failed
+LEAST_FREE = 64 << 20  # bytes; with less, the full disk is the reason of a failure
 LOOK_S = 0.2
 MOST_REASON_CHARS = 300
 
 
 @dataclass(frozen=True)
 class Settings:
-    """
+    """Settings of all runs.
+
     Attributes:
         overrides: options of the jobs, by system, as `--set` of `blindfit run` takes them.
-        warn_only: whether limits of budgets and accounts only warn.
+        warn_only: True if limits of budgets and accounts only warn.
         at_once: number of runs at once.
     """
 
@@ -53,7 +54,7 @@ class Settings:
 
 
 def choose_number(processes: int) -> int:
-    """Return how many runs go at once: as many as this machine has cores for, so that no run waits for another.
+    """Return the number of runs at once: as many as this machine has cores for, so that no run waits for another.
 
     Args:
         processes: number of processes of the largest job.
@@ -62,7 +63,7 @@ def choose_number(processes: int) -> int:
 
 
 def job_of(cut: Cut, run: Run, settings: Settings) -> Job[Any]:
-    """Raises ConfigError: one of the options is not right for this system."""
+    """Raise ConfigError: an option is wrong for this system."""
     overrides = list(settings.overrides.get(run.system, ()))
     if run.epsilon is not None:
         overrides.insert(0, f"privacy.epsilon={run.epsilon!r}")
@@ -70,13 +71,13 @@ def job_of(cut: Cut, run: Run, settings: Settings) -> Job[Any]:
     job: Job[Any] = read_job(read_tables(path, overrides), f"the {run.system} job", path.parent)
     if run.epsilon is not None and job.parameters.privacy.epsilon != run.epsilon:
         raise ConfigError(
-            f"--set {run.system}.privacy.epsilon: its runs would not take the epsilon that they are shown with",
+            f"--set {run.system}.privacy.epsilon: runs would have another epsilon than the table shows",
             hint="name the epsilons with --epsilon, such as --epsilon 0.5,1,2",
         )
     if run.epsilon is None and job.parameters.privacy is not None:
         raise ConfigError(
             f"--set {run.system}.privacy: a simulation gives {run.system} no budget",
-            hint=f"leave it out; to study an epsilon of {run.system}, rehearse a job of your own: docs/rehearsal.md",
+            hint=f"leave it out; to study an epsilon of {run.system}, rehearse your own job: docs/guides/rehearse.md",
         )
     return job
 
@@ -88,8 +89,8 @@ class Runner:
     """Run a job to its figures. All runs of a simulation share one runner.
 
     Args:
-        kept: gets what each run has found.
-        nursery: forks the parties of all runs.
+        kept: store of the results of each run.
+        nursery: process that forks the parties of all runs.
     """
 
     def __init__(self, kept: Kept, settings: Settings, stop: Stop, nursery: Nursery) -> None:
@@ -102,7 +103,7 @@ class Runner:
         """Run one job to its end, keep its figures and remove its files.
 
         Args:
-            show_step: called with what the parties do, in words.
+            show_step: function that receives the current step of the parties, in words.
 
         Raises:
             Stopped: somebody has interrupted the simulation.
@@ -117,7 +118,7 @@ class Runner:
         return ended
 
     def _try(self, run: Run, cut: Cut, out: Path, show_step: Callable[[str], None]) -> Done | Failed:
-        if why := cut.not_for.get(run.system):  # of this repeat, though its first one has a job
+        if why := cut.not_for.get(run.system):  # in this repeat, though the first repeat has a job
             return Failed(why)
         job = job_of(cut, run, self._settings)
 
@@ -163,7 +164,7 @@ class Runner:
         )
 
     def _growth(self, run: Run, job: Job[Any]) -> float | None:
-        """Count once for each setting of a system how its work grows with rows."""
+        """Return how the work of a setting grows with rows, counted once."""
         count, key = view(job.protocol).growth, (run.system, run.epsilon is not None)
         if count is None:
             return None
@@ -174,17 +175,17 @@ class Runner:
             return self._growths[key]
 
     def _refuse_full_disk(self) -> None:
-        """Raises DataError: there is no room, so every further run would fail too."""
+        """Raise DataError: the disk is full, so every further run would fail too."""
         free = shutil.disk_usage(self._kept.out).free
         if free < LEAST_FREE:
             raise DataError(
                 f"--out {self._kept.out}: the disk is full, {size(free)} are left; what is finished stays there",
-                hint="make room, then give the same command again: it goes on with the runs that are missing",
+                hint="free some space, then give the same command again: it goes on with the missing runs",
             )
 
 
 def _count_trained_rows(content: Mapping[str, Any]) -> int | None:
-    """Return the number of rows that the model was fitted to, as the first party that reports it."""
+    """Return the number of rows that the model was fitted to, from the first party that reports it."""
     for party in content["parties"].values():
         rows = party["summary"].get("rows", {})
         if isinstance(rows, Mapping) and isinstance(rows.get("trained"), int):
@@ -192,7 +193,7 @@ def _count_trained_rows(content: Mapping[str, Any]) -> int | None:
     return None
 
 
-# --- all of them ----------------------------------------------------------------------------------------
+# --- all runs -- ----------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -201,10 +202,10 @@ class Watch:
 
     Attributes:
         total: number of runs.
-        done: number of runs that have ended, those of earlier commands included.
-        doing: what each run that goes on does now, by its name.
+        done: number of runs that have ended, with those of earlier commands.
+        doing: current step of each run that goes on, by its name.
         took_s: seconds of runs that ended well in this command, by system.
-        began: when each run that goes on began, by its name; seconds of `time.monotonic`.
+        began: start of each run that goes on, by its name, in seconds of `time.monotonic`.
         left: runs that have not ended.
     """
 
@@ -216,7 +217,7 @@ class Watch:
     left: list[Run] = field(default_factory=list)
 
     def seconds_left(self, at_once: int) -> float | None:
-        """Forecast from the runs that have ended; None before the first."""
+        """Return a forecast from the runs that have ended; None before the first."""
         all_s = [taken for times in self.took_s.values() for taken in times]
         if not all_s:
             return None
@@ -240,12 +241,12 @@ def run_all(
     """Run every job; return how each ended.
 
     Args:
-        cut_of: makes the files of a run, or finds those that it shares with others; it is called in this thread.
-        draw: shows the progress; it is called a few times a second.
-        on_end: called with each run that has ended, in this thread.
+        cut_of: function that makes or finds the files of a run; it is called in this thread.
+        draw: function that shows the progress; it is called a few times a second.
+        on_end: function that receives each run that has ended, in this thread.
 
     Raises:
-        Stopped: by Ctrl-C or SIGTERM; the runs that go on are ended first, and what is finished stays.
+        Stopped: by Ctrl-C or SIGTERM; running jobs are ended first, and finished results stay.
         DataError: the disk is full.
         BlindfitError: a table cannot be cut.
     """
@@ -278,7 +279,7 @@ def run_all(
             n_kept += sum(future.exception() is None and isinstance(future.result(), Done) for future in finished)
             raise Stopped(
                 f"{quantity(n_kept, 'run')} of {watch.total:,} are finished and kept",
-                "the same command goes on with the others",
+                "the same command goes on with the other runs",
             ) from None
         except BaseException:
             stop.ask()

@@ -70,7 +70,7 @@ def _forecast(row: Row, seconds: float) -> str:
 
 
 def failures(results: Results) -> list[tuple[str, str]]:
-    """Return the name of each setting without a result, or without some of its runs, and why."""
+    """Return the name of each setting without a result, or without some of its runs, and the reason."""
     return [(row.name, _why(row)) for row in results.rows if row.why]
 
 
@@ -80,12 +80,12 @@ def _why(row: Row) -> str:
 
 
 def limits_passed(results: Results) -> list[tuple[str, str]]:
-    """Return the name of each setting that passed a limit, and which one."""
+    """Return the name of each setting that passed a limit, and the limit."""
     return [(row.name, warning) for row in results.done for warning in row.warnings]
 
 
 def describe_bits(row: Row) -> str:
-    """Return what the run adds to the disclosure accounts; a dash where it adds nothing."""
+    """Return what the run adds to the disclosure accounts; a dash if it adds nothing."""
     said = [f"{BITS[name]} {_bits(bits)}" for name, bits in row.bits.items() if bits]
     return ", ".join(said) or NOTHING
 

@@ -18,13 +18,25 @@ PAGE, DOCUMENT, SHEET = "simulation.html", "simulation.json", "simulation.csv"
 
 
 class Simulation(Sequence[Row]):
-    """The systems with their settings, in the order of the table.
+    """The result of a simulation: a sequence of rows, one for each system and setting, in the order of the table.
+
+    Args:
+        folder: folder with the page and the figures.
+        results: the figures.
+        recommendation: sentences of the recommendation.
+        found: output of the command.
 
     Attributes:
-        folder: where the page and the figures are.
+        folder: folder with the page and the figures.
         recommendation: sentences, each with the figures that it follows from.
-        baselines: figures of fits that need no partner, or have no privacy, by name.
-        found: what the command shows.
+        found: output of the command.
+
+    Example:
+        >>> simulation = blindfit.simulate("whole.csv", label="label", row_id="id", systems="dp-lr", progress=False)
+        >>> [row.system for row in simulation]
+        ['dp-lr']
+        >>> simulation.to_pandas().shape[0] > 1
+        True
     """
 
     def __init__(self, folder: Path, results: Results, recommendation: Sequence[str], found: Found) -> None:
@@ -33,16 +45,17 @@ class Simulation(Sequence[Row]):
 
     @property
     def baselines(self) -> Mapping[str, Mapping[str, Spread]]:
+        """Figures of fits that need no partner or have no privacy, by the name of the fit."""
         return self._results.baselines
 
     @property
     def page(self) -> Path:
-        """Return the page with tables and pictures."""
+        """Path of the page with tables and pictures."""
         return self.folder / PAGE
 
     @property
     def document(self) -> Mapping[str, Any]:
-        """Return the content of simulation.json."""
+        """Content of simulation.json."""
         return dict(self.found.document)
 
     @overload

@@ -35,10 +35,10 @@ from blindfit.parties.data.origin import (
 from blindfit.parties.training.feature_bounds import ALL_OTHERS
 
 Floats = NDArray[np.float64]
-LEFT_OUT, WHERE = b"left out", b"where"  # of the schema: JSON, by column, why it cannot be learnt from; the file
-TO_KEEP = "; to keep it"  # what follows is for a person who writes party files
-MOST = 1e100  # of a number; its square is finite, and a sum of many squares too
-ALIKE = 1e-9  # from a correlation of 1, in a column that is the label in another unit
+LEFT_OUT, WHERE = b"left out", b"where"  # metadata of the schema: JSON of reasons by column; the file
+TO_KEEP = "; to keep it"  # the rest is for a person who writes party files
+MOST = 1e100  # largest number: its square is finite, and so is a sum of many squares
+ALIKE = 1e-9  # largest distance from a correlation of 1, for the label in another unit
 IN_MEMORY = Origin("table", "the data frame", option="TABLE")
 SOMEWHERE = Place("table.parquet")  # a table in memory has no file
 
@@ -47,14 +47,14 @@ SOMEWHERE = Place("table.parquet")  # a table in memory has no file
 
 
 def read_table(source: Any, asked: Asked) -> pa.Table:
-    """Read one table with typed columns; its ids and its label stay as they are written.
+    """Read one table with typed columns; its ids and its label keep their texts.
 
     Args:
-        source: a path or what `url` of a dataset takes; or a data frame of pandas, polars or pyarrow, or a mapping of
-            names to columns.
+        source: path or `url` of a dataset; or a data frame of pandas, polars or pyarrow, or a mapping of names to
+            columns.
 
     Raises:
-        ConfigError, DataError: what is wrong with the table, and where.
+        ConfigError, DataError: the table is wrong; names the place.
     """
     if not isinstance(source, str | Path):
         return _of_frame(source)
@@ -99,7 +99,9 @@ def _columns_of(frame: Any) -> Iterator[tuple[str, Any]]:
         )
     for name in names:
         if not isinstance(name, str):
-            raise DataError(f"the data frame has a column called {name!r}, which is no text", hint="name it by a text")
+            raise DataError(
+                f"the data frame has a column called {name!r}, which is not a text", hint="name it by a text"
+            )
     refuse_duplicate_names(names, IN_MEMORY)
     for name in names:
         yield name, frame[name]
@@ -119,7 +121,7 @@ def _of_column(column: Any, name: str) -> Any:
 
 
 def _of_csv(reader: CsvFile, asked: Asked, place: Place) -> pa.Table:
-    """Convert the columns of a csv file, whose numbers and dates may be written in other forms."""
+    """Convert the columns of a csv file, whose numbers and dates may have other forms."""
     reader = replace(reader, kinds=ColumnKinds(frozenset(reader.names)))
     rows = read_all(reader, reader.names)
     others = {name: rows.column(name).combine_chunks() for name in reader.names if name != asked.row_id}
@@ -144,7 +146,7 @@ def _of_csv(reader: CsvFile, asked: Asked, place: Place) -> pa.Table:
 
 
 def days_to_moments(days: Floats) -> Any:
-    """Return timestamps of days since 1970-01-01; null where a day is NaN."""
+    """Return timestamps of days since 1970-01-01; null if a day is NaN."""
     absent = np.isnan(days)
     moments = np.rint(np.where(absent, 0.0, days) * values.DAY_US).astype(np.int64)
     return pa.array(moments, mask=absent).cast(pa.timestamp("us"))
@@ -167,14 +169,14 @@ class Whole:
     """Content of a table before it is cut.
 
     Attributes:
-        ids: (n,) of texts.
-        features: the columns that can be learnt from, (n,) each.
-        labels: (n,), 0 and 1 or numbers.
-        label_is_number: whether the label is a number, which a linear model predicts.
-        positive: the text of label 1; "": labels are 0 and 1, or numbers.
+        ids: (n,) texts.
+        features: columns that a model can learn from, (n,) each.
+        labels: (n,) labels, 0 and 1 or numbers.
+        label_is_number: True if the label is a number, which a linear model predicts.
+        positive: text of label 1; "" if labels are 0 and 1, or numbers.
         categories, dates: names among the features.
         gaps: features that lack a value in some row.
-        left_out: by each column that is not learnt from, why.
+        left_out: reasons, by each column that a model cannot learn from.
     """
 
     id_name: str
@@ -211,10 +213,10 @@ class ArrowRows:
 
 
 def judge_table(table: pa.Table, asked: Asked) -> Whole:
-    """Find what each column holds, by the rules of `init`.
+    """Return the kind of each column, by the rules of `init`.
 
     Raises:
-        ConfigError, DataError: the label or the ids cannot be used, or a column that is asked for is not there.
+        ConfigError, DataError: the label or the ids cannot be used, or a named column does not exist.
     """
     origin = _origin_of(table)
     dealt = [] if isinstance(asked.parties, int) else [name for each in asked.parties.values() for name in each]
@@ -261,13 +263,13 @@ def _names_of_roles(asked: Asked) -> list[str]:
 def _refuse_bounds_in_vain(bounded: Sequence[str], numbers: Sequence[str]) -> None:
     if strangers := [name for name in bounded if name not in numbers]:
         raise ConfigError(
-            f"--bounds {strangers[0]}: it is not a column of numbers or dates that a party learns from",
+            f"--bounds {strangers[0]}: this is not a column of numbers or dates that a party learns from",
             hint=f"these are {join_names(numbers)}" if numbers else "leave out --bounds",
         )
 
 
 def _in_plain_type(column: Any, name: str, found: Guessed, asked: Asked, origin: Origin) -> Any:
-    """Return numbers as floats, a date as moments and a category as texts; a boolean without gaps stays one."""
+    """Return numbers as floats, a date as moments and a category as texts; a boolean without gaps stays boolean."""
     if name in found.categories:
         return to_levels(column, name=name, origin=origin)
     if name in found.dates:
@@ -280,12 +282,12 @@ def _in_plain_type(column: Any, name: str, found: Guessed, asked: Asked, origin:
 
 
 def _refuse_huge(numbers: Floats, name: str, origin: Origin) -> None:
-    """Raises DataError: a number is too large for any fit."""
+    """Raise DataError: a number is too large for any fit."""
     huge = np.abs(numbers) > MOST
     if huge.any():
         row = int(np.argmax(huge))
         raise origin.error(
-            f"row {row + 1} has the number {numbers[row]:g}, which is beyond {MOST:g}",
+            f"row {row + 1} has the number {numbers[row]:g}, which is above {MOST:g} in size",
             column=name,
             hint="correct it, give the column another unit, or remove the column",
         )
@@ -358,7 +360,7 @@ def _is_copy(column: Any, labels: Floats) -> bool:
 
 
 def deal_columns(whole: Whole, asked: Asked) -> dict[str, tuple[str, ...]]:
-    """Return the columns of each party, the active one first. The seed decides, and no repeat.
+    """Return the columns of each party, the active party first. Only the seed decides, not the repeat.
 
     Raises:
         ConfigError: there are too few columns, or a party's column cannot be learnt from.

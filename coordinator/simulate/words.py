@@ -1,4 +1,4 @@
-"""Read the texts of the command line into what a simulation is asked."""
+"""Texts of the command line, read as options of a simulation."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def read_asked(
     epsilon: str,
     **more: Any,
 ) -> Asked:
-    """Raises ConfigError: a text is not what its option takes."""
+    """Raise ConfigError: a text does not have the form of its option."""
     if parties is not None and party:
         raise ConfigError("--parties and --party both define the parties", hint="take one of the two")
     ranges = [_read_bounds(text) for text in bounds]
@@ -46,7 +46,7 @@ def _number(option: str, text: str) -> float:
 
 
 def _read_bounds(text: str) -> tuple[str, Range]:
-    """Read NAME:LOW:HIGH; a name may hold colons itself."""
+    """Return NAME:LOW:HIGH in parts; a name may contain colons."""
     name, *numbers = text.rsplit(":", 2)
     if len(numbers) < 2 or not name:
         raise ConfigError(f"--bounds {text!a} is not NAME:LOW:HIGH", hint="such as --bounds age:0:110")
@@ -54,10 +54,10 @@ def _read_bounds(text: str) -> tuple[str, Range]:
 
 
 def _read_range(option: str, text: str) -> Range:
-    """Read LOW:HIGH.
+    """Return LOW:HIGH as two numbers.
 
     Raises:
-        ConfigError: they are not two numbers.
+        ConfigError: the text does not have two numbers.
     """
     low, colon, high = text.partition(":")
     try:

@@ -1,4 +1,4 @@
-"""What a reader must know before trusting a vertical training; each caution says what to do."""
+"""Cautions that a reader needs before trusting a vertical training; each caution names what to do."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def _warn_of_early_end(facts: Figures) -> str:
     if fell <= max(facts.job.taylor.tolerance, 0.01 * abs(losses[-1])):
         return ""
     return (
-        f"The hold-out loss still fell, by {figure(fell)} in the last of {quantity(facts.fit.epochs, 'epoch')}: "
-        "the model is unfinished. Raise taylor.epochs or taylor.learning_rate."
+        f"The hold-out loss still fell by {figure(fell)} in the last of {quantity(facts.fit.epochs, 'epoch')}: "
+        "training is unfinished. Raise taylor.epochs or taylor.learning_rate."
     )
 
 
@@ -48,8 +48,8 @@ def _warn_of_rising_loss(facts: Figures) -> str:
         return ""
     best = losses.index(min(losses))
     return (
-        f"The hold-out loss was {figure(losses[best])} after epoch {best + 1} and {figure(losses[-1])} in the end, "
-        "and the model is that of the end. Lower taylor.learning_rate, or raise taylor.l2."
+        f"The hold-out loss was {figure(losses[best])} after epoch {best + 1} and {figure(losses[-1])} at the end, "
+        "and the model is from the end. Lower taylor.learning_rate, or raise taylor.l2."
     )
 
 
@@ -66,10 +66,10 @@ def _warn_of_clipped_labels(facts: Figures) -> str:
     labels = facts.labels
     if labels is None or not labels.clipped:
         return ""
-    where = f"outside {figure(labels.range[0])} .. {figure(labels.range[1])}" if labels.range else "far from their mean"
+    where = f"outside {figure(labels.range[0])} to {figure(labels.range[1])}" if labels.range else "far from their mean"
     return (
-        f"{quantity(labels.clipped, 'label')} of {facts.roles.active} lay {where}, and entered the training clipped: "
-        "the model learns nothing of how far out they are. This figure was made from labels; it is not for publishing."
+        f"{quantity(labels.clipped, 'label')} of {facts.roles.active} lay {where}, and training used their clipped "
+        "values: the model learns nothing of how far out they are. This number comes from labels: do not publish it."
     )
 
 

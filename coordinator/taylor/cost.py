@@ -1,8 +1,8 @@
-"""What a Taylor training would take: counted in the operations of algorithms/paillier, timed by what they take here.
+"""The cost of a Taylor training: operations of algorithms/paillier are counted, and timed on this machine.
 
-Randomisers are most of it: one for every ciphertext that leaves, so that each party makes one for each row of an epoch.
-A party makes them while it waits for the others. So on machines of their own the party with the most work sets the
-pace, and on one machine all of them share its cores.
+Randomisers are most of the cost: one for every ciphertext that is sent, so that each party makes one for each row of
+an epoch. A party makes them while it waits for the others. With a machine for each party, the party with the most
+work sets the pace; on one machine all parties share its cores.
 """
 
 from __future__ import annotations
@@ -25,30 +25,30 @@ from blindfit.algorithms.paillier.randomisers import FixedBase, RandomiserPool
 from blindfit.algorithms.protocols.taylor import TaylorParameters
 from blindfit.algorithms.randomness import system_uniform
 
-MEASURE_S = 0.1  # of each operation
+MEASURE_S = 0.1  # for each operation
 BATCH = 256  # residues
 POOL_CHUNK = RandomiserPool.CHUNK
 SUM_COLUMNS, SUM_BITS = 16, 15
 REFERENCE_BATCH = 4
-REFERENCE_BITS = 15  # of the factors of a sum of products, with a sign
-BUSY = 0.88  # of a machine's cores when all parties share it: they also wait for each other
-# In products, so that they grow and shrink with the machine:
+REFERENCE_BITS = 15  # of a factor in a sum of products, with its sign
+BUSY = 0.88  # used share of a machine's cores if all parties share it: they also wait for each other
+# The unit is one product, so that the values follow the speed of the machine:
 MESSAGE = 450  # packing, TLS, unpacking, waking up: 1.8 ms
-START = 40_000  # of each data party, tables of randomisers above all: 0.16 s
-RECEIVED = 2  # a ciphertext that comes: its check, and adding to it
-SENT = 3  # one that leaves: times its randomiser, and settled
+START = 40_000  # for each data party, mainly tables of randomisers: 0.16 s
+RECEIVED = 2  # for a ciphertext that arrives: its check, and an addition
+SENT = 3  # for a ciphertext that is sent: the product with its randomiser, and its normal form
 BYTES_PER_POSITION = 4
 BYTES_PER_SCORE = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Speed:
-    """Of one core of this machine while nothing else uses it; of the reference engine's product, with what it adds."""
+    """Speed of one core of this machine if nothing else uses it. A product includes its overhead."""
 
     product_s: float
     randomiser_s: float
     decryption_s: float
-    unit_product: float | None = None  # of a vector unit in a sum of products, in products; None where there is none
+    unit_product: float | None = None  # of a vector unit in a sum of products, in products; None without the unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class Work:
 
 
 def measure(key_bits: int) -> Speed:
-    """Under a modulus that nobody has the key of; half a second."""
+    """Measure operations under a modulus whose key nobody has; this takes half a second."""
     kernel = Kernel(_modulus(key_bits))
     a, b = (_units(kernel, BATCH) for _ in range(2))
     base = FixedBase(kernel, _unit(kernel), key_bits // 2)
@@ -87,7 +87,7 @@ def measure(key_bits: int) -> Speed:
 
 
 def _unit_product_seconds(kernel: Kernel, bases: Residues) -> float:
-    """One of the products of a sum of products, with all that is done around them."""
+    """Return the seconds of one product in a sum of products, with all the work around it."""
     factors = np.array([[secrets.randbits(SUM_BITS) for _ in range(SUM_COLUMNS)] for _ in range(len(bases))])
     return _seconds_each(
         lambda: column_powers(kernel, bases, factors), vector_sums.column_products(len(bases), SUM_COLUMNS, SUM_BITS)
@@ -95,10 +95,10 @@ def _unit_product_seconds(kernel: Kernel, bases: Residues) -> float:
 
 
 def measure_reference(key_bits: int) -> Speed:
-    """Of python-paillier, which takes a power for each element of a sum of products, and r^n for a randomiser.
+    """Measure python-paillier: a power for each element of a sum of products, and r^n for a randomiser.
 
     Raises:
-        ConfigError: it is not installed.
+        ConfigError: python-paillier is not installed.
     """
     kernel = engine_of("phe").kernel(_modulus(key_bits))
     bases = _units(kernel, REFERENCE_BATCH)
@@ -122,14 +122,14 @@ def _units(kernel: Kernel, count: int) -> Residues:
 
 
 def _unit(kernel: Kernel) -> int:
-    """As ciphertexts are, prime to n."""
+    """Return a random number that is prime to n, as ciphertexts are."""
     while gmpy2.gcd(unit := secrets.randbelow(int(kernel.modulus)), kernel.n) != 1:
         pass
     return unit
 
 
 def _seconds_each(operation: Callable[[], object], count: float) -> float:
-    """Of this thread's own time, so that what else runs here does not count."""
+    """Return seconds of this thread's own time, so that other programs do not count."""
     started, rounds = time.thread_time(), 0
     while (taken := time.thread_time() - started) < MEASURE_S:
         operation()
@@ -138,7 +138,7 @@ def _seconds_each(operation: Callable[[], object], count: float) -> float:
 
 
 def _decrypt_like(kernel: Kernel, value: int) -> None:
-    """Two powers of the size of a decryption's; the primes are none, and nothing is decrypted."""
+    """Compute two powers of the size of a decryption's. The moduli are not primes, and nothing is decrypted."""
     half = mpz(kernel.n) >> int(kernel.n).bit_length() // 2 | 1
     for _ in range(2):
         gmpy2.powmod(value, half - 1, half * half)
@@ -146,8 +146,10 @@ def _decrypt_like(kernel: Kernel, value: int) -> None:
 
 @dataclass(frozen=True)
 class Cost:
-    """Args:
-    batch_rows: of every batch. held_out: rows of the hold-out loss. test: rows to evaluate on. rows: aligned in all.
+    """
+    Args:
+        batch_rows: rows of every batch. held_out: rows of the hold-out loss. test: rows to evaluate on.
+        rows: number of aligned rows.
     """
 
     parameters: TaylorParameters
@@ -161,24 +163,24 @@ class Cost:
     # --- time
 
     def epoch_seconds(self, speed: Speed, cores: int) -> float:
-        """All parties on one machine."""
+        """Return the seconds of an epoch, with all parties on one machine."""
         works = self._epoch_works()
         total = sum((work.seconds(speed) for work in works), self._epoch_messages() * MESSAGE * speed.product_s)
         return max(total / (BUSY * cores), *(work.seconds(speed) for work in works))
 
     def train_seconds(self, speed: Speed, cores: int, epochs: int) -> float:
-        """All parties on one machine, and nothing else."""
+        """Return the seconds of a training, with all parties on one machine that runs nothing else."""
         return self.start_seconds(speed) + epochs * self.epoch_seconds(speed, cores)
 
     def start_seconds(self, speed: Speed) -> float:
-        """Before the first epoch: tables, worker processes, labels of the hold-out rows for every passive party."""
+        """Return the seconds before the first epoch: tables, worker processes, labels of the hold-out rows."""
         passive = self._passive_count
         labels = self._work_to_send(passive * self.held_out)
         sums = Work(sum(self._dot(self.held_out, k, self._feature_bits) for k in self.parameters.columns[1:]))
         return START * (passive + 1) * speed.product_s + (labels + sums).seconds(speed)
 
     def longest_step_seconds(self, speed: Speed) -> float:
-        """What the peers of the slowest party wait for at most."""
+        """Return the largest time that peers wait for the slowest party."""
         works = [self._work_to_send(self.held_out)]
         for place, columns in enumerate(self.parameters.columns):
             works.append(self._batch_work(place, max(self.batch_rows), columns))
@@ -187,7 +189,7 @@ class Cost:
         return max(work.seconds(speed) for work in works)
 
     def _epoch_works(self) -> list[Work]:
-        """Of each data party and of the key node."""
+        """Return the work of each data party and of the key node in an epoch."""
         works = [Work() for _ in (*self.parameters.data_parties, self.parameters.key_node)]
         for rows in self.batch_rows:
             for place, columns in enumerate(self.parameters.columns):
@@ -200,7 +202,7 @@ class Cost:
         return works
 
     def _batch_work(self, place: int, rows: int, columns: int) -> Work:
-        """Steps 1 to 3 of one party."""
+        """Return the work of one party in steps 1 to 3."""
         grid = self.parameters.grid
         is_passive, is_last = place > 0, place == self._passive_count
         received = rows * (is_passive + (not is_last))
@@ -209,7 +211,7 @@ class Cost:
         return self._work_to_send(rows + self._count_packed(rows, columns)) + Work(RECEIVED * received + sums + scaled)
 
     def _loss_work(self, place: int, columns: int) -> Work:
-        """Step 6 of one party; the last sends the loss alone."""
+        """Return the work of one party in step 6; the last party sends only the loss."""
         grid, rows = self.parameters.grid, self.held_out
         sums = self._work_to_scale(rows, grid.score_bits) + (
             self._has_factors and self._dot(rows, 1, 2 * grid.score_bits)
@@ -225,7 +227,7 @@ class Cost:
         return Work((RECEIVED + 1) * ciphertexts, decryptions=ciphertexts)  # one product blinds
 
     def _work_to_scale(self, rows: int, bits: int) -> float:
-        """[[f]] o values: a power for each row, where factors are encrypted."""
+        """Return the work of [[f]] o values: a power for each row, if factors are encrypted."""
         return rows * 9 / 8 * bits if self._has_factors else 0.0
 
     @property
@@ -260,7 +262,7 @@ class Cost:
     # --- bytes
 
     def epoch_bytes(self) -> int:
-        """Sent by all parties together."""
+        """Return the bytes that all parties send in an epoch."""
         passive, width = self._passive_count, self._ciphertext_bytes
         sent = 0
         for rows in self.batch_rows:
@@ -270,7 +272,7 @@ class Cost:
         return sent + (passive * (self.held_out + 1) + 1) * width if self.parameters.hold_out_loss else sent
 
     def start_bytes(self) -> int:
-        """Ids that pass through every party, labels of the hold-out rows, parts of the test rows' scores."""
+        """Return the bytes of ids, labels of hold-out rows, and parts of test rows' scores."""
         data, passive, width = self._passive_count + 1, self._passive_count, self._ciphertext_bytes
         ids = data * self.rows * (data * POINT_BYTES + BYTES_PER_POSITION)
         labels = passive * self.held_out * width if self.parameters.hold_out_loss else 0

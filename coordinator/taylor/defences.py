@@ -1,4 +1,4 @@
-"""What stood between gradients and whoever would read labels or features in them."""
+"""The defences between gradients and anyone who would read labels or features in them."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from blindfit.parties.taylor.parameters import match_rate
 
 # What each flag of taylor.unsafe gives up.
 GIVEN_UP = {
-    "no-jitter": "labels without jitter: a few batches can give away every label",
-    "no-gradient-noise": "answers with little noise: columns of few values can be read from differences of gradients",
-    "leverage": "rows that stand out: a gradient can tell a single row's label or score",
+    "no-jitter": "labels without jitter: a few batches can reveal every label",
+    "no-gradient-noise": "answers with little noise: differences of gradients reveal columns of few values",
+    "leverage": "rows that stand out: a gradient can reveal a single row's label or score",
     "label-bits": "more passive columns than a batch hides labels from",
     "small-hold-out": "a hold-out loss of few rows, which the key node reads, or figures of few test rows",
     "class-weights": "class weights, which differences of gradients show, and labels with them",
 }
 
 
-LABEL_DEFENCES = ("Kept noise", "Bounded rows", "Bounded labels")  # of label DP: they do nothing for features
+LABEL_DEFENCES = ("Kept noise", "Bounded rows", "Bounded labels")  # for label DP; these protect no features
 
 
 def defences_of(facts: Figures) -> list[Defence]:
@@ -39,12 +39,12 @@ def _describe_kept_noise(facts: Figures) -> Iterator[Defence]:
     yield Defence(
         "Kept noise",
         True,
-        f"{facts.roles.key_node} adds Gaussian noise to every party's gradient of a batch, drawn once and the same in "
-        "every epoch: the labels' part of all gradients is one release.",
+        f"{facts.roles.key_node} adds Gaussian noise to every party's gradient of a batch. The noise is drawn once and "
+        "is the same in every epoch: the part of labels in all gradients is one release.",
     )
-    yield Defence("Bounded rows", True, "Every party shortens its rows to its part of one bound on a whole row.")
+    yield Defence("Bounded rows", True, "Every party shortens its rows to its part of the bound on a whole row.")
     if facts.job.taylor.model == "linear":
-        text = f"{facts.roles.active} clips its labels to a public range, and scales them by that range alone."
+        text = f"{facts.roles.active} clips its labels to a public range, and scales them only by this range."
         yield Defence("Bounded labels", True, text)
 
 
@@ -53,34 +53,34 @@ def _jitter(facts: Figures) -> Defence:
     return Defence(
         "Jitter",
         settings.jitter > 0,
-        f"{active} adds noise of standard deviation {figure(settings.jitter)} to each label's term, drawn once for "
-        f"each row and kept.{_bits(facts)}"
+        f"{active} adds noise of standard deviation {figure(settings.jitter)} to the term of each label, drawn once "
+        f"for each row and kept.{_bits(facts)}"
         if settings.jitter > 0
-        else f"{active} added nothing to its labels' terms.",
+        else f"{active} added no noise to the terms of its labels.",
     )
 
 
 def _noisy_gradients(facts: Figures) -> Defence:
     name, key_node, noise_std = "Noisy gradients", facts.roles.key_node, facts.job.taylor.gradient_noise
     if noise_std == 0 and facts.job.privacy is None:
-        return Defence(name, False, f"{key_node} decrypted gradients as they are.")
+        return Defence(name, False, f"{key_node} decrypted gradients without noise.")
     if noise_std == 0:
-        text = "what it kept cancels in differences of gradients, which show the others' columns."
-        return Defence(name, False, f"{key_node} added nothing anew in each epoch: {text}")
-    text = f"{key_node} adds noise of standard deviation {figure(noise_std)} to every coordinate of a batch's sum, anew"
-    covers = "; what is kept cancels in differences of gradients, and hides no feature." if facts.job.privacy else "."
+        text = "kept noise cancels in differences of gradients, which reveal the columns of other parties."
+        return Defence(name, False, f"{key_node} drew no new noise in each epoch: {text}")
+    text = f"{key_node} adds noise of standard deviation {figure(noise_std)} to every coordinate of a batch's sum, new"
+    covers = "; kept noise cancels in differences of gradients, and hides no feature." if facts.job.privacy else "."
     return Defence(name, True, f"{text} in each epoch{covers}")
 
 
 def _bits(facts: Figures) -> str:
-    """What the jitter is worth."""
+    """Return a sentence about how many bits a batch reveals despite the jitter."""
     if not facts.knows_all:
         return ""
     columns = sum(facts.rows[name].features for name in facts.roles.passives)
     bits = label_bits(columns, facts.job.taylor.jitter, LOSSES[facts.job.taylor.model].cross)
     labels = max(1, int(facts.smallest_batch * match_rate(facts.job)))
     return (
-        f" A batch gives away at most {bits:.0f} bits about its labels, {count(labels)} or more, to "
+        f" A batch reveals at most {bits:.0f} bits about its labels, which are {count(labels)} or more, to "
         f"all {quantity(columns, 'passive column')} together."
     )
 
@@ -89,14 +89,14 @@ def _leverage(facts: Figures) -> Defence:
     settings = facts.job.taylor
     name = "Leverage limit"
     if "leverage" in settings.unsafe:
-        return Defence(name, False, "Rows that a party's gradient singles out were trained on as they are.")
+        return Defence(name, False, "Training used the rows that a party's gradient singles out without a change.")
     found = joint.describe_shortened(facts)
-    return Defence(name, True, f"Each party shortens those of its rows that its gradient would single out. {found}")
+    return Defence(name, True, f"Each party shortens its rows that its gradient would single out. {found}")
 
 
 def _always(facts: Figures) -> Iterator[Defence]:
     yield Defence(
-        "Kept batches", True, "Batches are drawn once, so that no epoch asks about other sums of the same labels."
+        "Kept batches", True, "Batches are drawn once, so that no epoch reveals other sums of the same labels."
     )
     yield Defence(
         "Masks",

@@ -1,4 +1,4 @@
-"""What the parties tell of a vertical training, typed."""
+"""Typed figures that the parties report of a vertical training."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from blindfit.parties.vertical.report import FitFigures, LabelFigures
 
 @dataclass(frozen=True)
 class KeyNodeFigures:
-    losses: tuple[float, ...] = ()  # of the hold-out rows, after each epoch
+    losses: tuple[float, ...] = ()  # hold-out loss after each epoch
 
 
 @dataclass(frozen=True, kw_only=True)
 class Figures(JointFigures):
-    """Everything that the report says of a training, and who it is about.
+    """Everything that the report states about a training, and about whom.
 
     Attributes:
-        unsettled: parties whose own report, if it is here, says that the training has not settled.
+        unsettled: parties whose own report is here and states that the training has not settled.
     """
 
     job: TaylorJob
@@ -42,7 +42,7 @@ class Figures(JointFigures):
 
     @property
     def relative_losses(self) -> bool:
-        """Shares of the first: after linkage a mean would tell how many rows match."""
+        """True if losses are shares of the first loss: after linkage a mean would reveal how many rows match."""
         return self.job.align.method == "linkage"
 
     @property
@@ -64,13 +64,15 @@ class Figures(JointFigures):
 
     @property
     def columns(self) -> int | None:
-        """The same with the intercept."""
+        """Number of columns with the intercept; None if a party's number is not known."""
         return None if self.features is None else self.features + self.job.taylor.intercept
 
 
 def figures_of(report: Mapping[str, Any]) -> Figures:
-    """Raises:
-    DataError: names the party and the figure that is missing or not what it must be.
+    """Return the figures of a report.
+
+    Raises:
+        DataError: a figure is missing or wrong; names the party and the figure.
     """
     roles = joint.roles_of(report)
     told = joint.collect_summaries(report, roles)

@@ -44,13 +44,17 @@ def render(report: Mapping[str, Any]) -> str:
     )
 
 
-# --- what was fitted -----------------------------------------------------------------------------------
+# --- the fit ---- -----------------------------------------------------------------------------------
 
 
 def _describe_fit(facts: Figures) -> str:
-    """Describe the training in two sentences."""
+    """Return two sentences that describe the training."""
     settings, roles, rows = facts.job.taylor, facts.roles, facts.shared_rows
-    which = "slots, of which the matches count" if facts.job.align.method == "linkage" else "rows that all have"
+    which = (
+        "slots, of which only the matches count"
+        if facts.job.align.method == "linkage"
+        else "rows that all parties have"
+    )
     penalties = [f"{name} {figure(value)}" for name, value in (("l2", settings.l2), ("l1", settings.l1)) if value]
     return (
         f"{settings.model.capitalize()} regression on the Taylor loss, on {count(rows.common)} {which}: {roles.active} "
@@ -65,7 +69,7 @@ def _describe_end(facts: Figures) -> str:
     stopped = facts.fit.epochs < facts.job.taylor.epochs
     if facts.losses:
         return facts.newest_loss + (", no longer falling" if stopped else "")
-    return "the hold-out loss no longer fell" if stopped else "as many as were asked for"
+    return "the hold-out loss no longer fell" if stopped else "the number that the job asked for"
 
 
 def _promise(facts: Figures) -> list[Card]:
@@ -81,17 +85,17 @@ def _promise(facts: Figures) -> list[Card]:
 
 def _why_no_evaluation(facts: Figures) -> str:
     if facts.job.align.method == "linkage":
-        none = "None: after linkage nobody is told which rows match, so none can be evaluated by itself."
+        none = "None: after linkage nobody learns which rows match, so no row can be evaluated by itself."
         return none if facts.calibration is None else f"{none} {_describe_calibration(facts.calibration)}"
     if facts.shared_rows.test == 0:
         return "None: no rows were kept for a test (split.test_fraction)."
-    return f"{facts.roles.active} keeps it, in its own report" + (
+    return f"{facts.roles.active} keeps the evaluation in its own report" + (
         ": under label DP figures made from labels are not published." if facts.job.privacy else "."
     )
 
 
 def _describe_calibration(found: Calibration) -> str:
     if (found.slope, found.offset) == (1.0, 0.0):
-        return "Its hold-out rows were too few, or told too little, to calibrate the log odds."
+        return "Hold-out rows were too few, or carried too little information, to calibrate the log odds."
     told = quality.calibration(found.slope, found.offset)
     return f"From five sums over the hold-out rows that match, {told}."

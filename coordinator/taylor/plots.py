@@ -17,10 +17,10 @@ from blindfit.coordinator.terminal.wording import count
 
 
 def loss_plot(losses: Sequence[float], held_out: int, *, relative: bool = False) -> Plot | None:
-    """None where there is too little to draw.
+    """Return a plot of the losses; None if there is too little to draw.
 
     Args:
-        relative: shares of the first.
+        relative: True if losses are shares of the first loss.
     """
     if len(losses) < 2:
         return None
@@ -31,11 +31,11 @@ def loss_plot(losses: Sequence[float], held_out: int, *, relative: bool = False)
     marker = "o" if len(losses) <= MOST_MARKED_POINTS else None
     axes.plot(epochs, losses, color=POSITIVE, linewidth=1.6, marker=marker, markersize=4)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.set_ylim(0, 1.08 * max(losses))  # from 0: a loss that hardly changes looks so
+    axes.set_ylim(0, 1.08 * max(losses))  # from 0, so that a loss that hardly changes looks flat
     axes.grid(color=LINE, linewidth=0.7)
     axes.set_xlabel("epoch", color=MUTED)
     rows = f"the {count(held_out)} hold-out rows"
     note = f"The mean Taylor loss of {rows} after each epoch, as the key node saw it."
     if relative:
-        note = f"The Taylor loss of those of {rows} that match, after each epoch, as a share of that after the first."
+        note = f"The Taylor loss of the matches among {rows}, after each epoch, as a share of the loss after the first."
     return Plot("Hold-out loss", note, svg_of(figure))

@@ -1,4 +1,4 @@
-"""The pre-flight of a vertical training: who learns what, what gradients would give away, what it would take."""
+"""The pre-flight of a vertical training: who learns what, what gradients would reveal, and the cost."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from blindfit.parties.vertical.prepared import Prepared
 from blindfit.parties.work.compute import cores
 
 WEAK_NOISE = 0.1  # on a coordinate of the mean gradient, whose entries are a few tenths at most
-SMALL_EPSILON, HIDES_AT_SMALL_EPSILON = 1.0, 3.0  # kept noise moves weights, which shows columns: docs/gradients.md
+SMALL_EPSILON, HIDES_AT_SMALL_EPSILON = 1.0, 3.0  # kept noise moves weights, which shows columns
 
 
 def leaks(job: Job[TaylorJob]) -> Iterator[Finding]:
@@ -56,7 +56,7 @@ def check_rows(job: Job[TaylorJob], here: Sequence[PartyHere]) -> Iterator[Findi
 
 
 def _check_party(job: Job[TaylorJob], roles: Roles, party: PartyHere, rows: Rows) -> Iterator[Finding]:
-    """Adds the party's rows to `rows`."""
+    """Add the party's rows to `rows`."""
     is_active, own = party.name == roles.active, Rows()
     yield from joint.read_own(party, own, active=is_active)
     if is_active and job.parameters.privacy is not None:
@@ -109,7 +109,7 @@ def _try_seated(
 
 
 def _name_noise(job: Job[TaylorJob], roles: Roles, seated: Seated[Taylor]) -> str | None:
-    """Return how the key node would name its noise: empty where it has no secret yet; None where it is elsewhere."""
+    """Return the name that the key node would give its noise: empty without a secret; None if it is elsewhere."""
     if job.parties[roles.key_node].config is None:
         return None
     notary = PartyHere.of(job, roles.key_node)
@@ -121,36 +121,36 @@ def _name_noise(job: Job[TaylorJob], roles: Roles, seated: Seated[Taylor]) -> st
 
 
 def _selection(job: TaylorJob, selection: Selection, trial: Trial, active: str) -> Iterator[Finding]:
-    """Raises PolicyRefused: a fold would have no batch of its own."""
+    """Raise PolicyRefused: a fold would have no batch."""
     refuse_few_batches(job, trial.plan, active)
     taylor.Folds(selection, trial.plan, trial.parameters).check()
     parameters = trial.parameters
     bits = bits_of(parameters, trial.plan, job.taylor.jitter) + end_bits(parameters, job.most_epochs)
     text = (
         f"{quantity(selection.trainings, 'training')} of folds ({len(selection.points)} grid points, {selection.folds} "
-        f"folds) and 1 final training reveal at most {bits + grid_bits(job, trial.plan):,.0f} bits about labels: folds "
-        "are made of the batches of the final training, so their gradients add none; the figures of the grid points "
+        f"folds) and 1 final training reveal at most {bits + grid_bits(job, trial.plan):,.0f} bits about labels. Folds "
+        "consist of batches of the final training, so their gradients add no bits; the figures of the grid points "
         f"have {grid_bits(job, trial.plan):.0f} bits. Each row has {selection.models_on_a_row} models"
     )
     yield Finding("note", "select", text)
 
 
 def _warn_of_averages(selection: Selection, data: Mapping[str, PartyHere]) -> Iterator[Finding]:
-    """Warn that noise averages out over many trainings, where no number of models per row bounds them."""
+    """Warn that noise averages out over many trainings if no number of models per row bounds them."""
     unlimited = [name for name, party in data.items() if party.dataset.models_per_row == "unlimited"]
     if unlimited:
         yield Finding(
             "warning",
             "select",
-            f"each of the {selection.trainings + 1} trainings has gradient noise of its own, so together they reveal "
-            f"more of the columns of {join_names(unlimited)} than one training would; their parties declare no limit "
+            f"each of the {selection.trainings + 1} trainings has its own gradient noise, so together they reveal "
+            f"more of the columns of {join_names(unlimited)} than one training would. Their parties declare no limit "
             "of models, so nothing bounds the number of trainings",
         )
 
 
 def _alignment(job: Job[TaylorJob], trial: Trial) -> Finding:
     if job.parameters.align.method == "linkage":
-        text = f"{trial.n_rows:,} slots; how many rows match is known only when they are linked"
+        text = f"{trial.n_rows:,} slots; only the linkage shows how many rows match"
         return Finding("note", "linkage", text)
     return joint.common_rows(trial.n_rows, job.parameters.align.min_common)
 
@@ -159,7 +159,7 @@ def _alignment(job: Job[TaylorJob], trial: Trial) -> Finding:
 
 
 def _attacks(job: Job[TaylorJob], trial: Trial, roles: Roles) -> Iterator[Finding]:
-    """Yield what every party will find on this trial's batches: each leak, or that a party's rows are protected."""
+    """Yield each leak that a party will find on this trial's batches, or that a party's rows are protected."""
     found = leaks_of(trial.parameters, trial.plan, job.parameters)
     for leak in found:
         allowed = leak.flag in job.parameters.taylor.unsafe
@@ -182,9 +182,7 @@ def _bits(job: Job[TaylorJob], trial: Trial) -> str:
     passive, jitter = sum(trial.parameters.columns[1:]), job.parameters.taylor.jitter
     rows = rows_that_count(trial.plan, job.parameters)
     bits = label_bits(passive, jitter, trial.parameters.grid.loss.cross)
-    text = (
-        f"a batch gives away at most {bits:.0f} bits about its {rows} labels, to all {passive} passive columns together"
-    )
+    text = f"a batch reveals at most {bits:.0f} bits about its {rows} labels, to all {passive} passive columns together"
     if job.parameters.taylor.model == "linear":
         return text
     guess = gradient_leaks.label_auc(passive, rows, jitter)
@@ -195,14 +193,18 @@ def _describe_defence(job: Job[TaylorJob], own: Prepared) -> str:
     noise, epsilon = job.parameters.taylor.gradient_noise, job.parameters.epsilon
     less = noise < HIDES_AT_SMALL_EPSILON and 0 < epsilon <= SMALL_EPSILON
     return (
-        f"no row stands out, after {own.rows_shrunk} of {len(own.plan.train):,} were shortened; noise of "
+        f"no row stands out after {own.rows_shrunk} of {len(own.plan.train):,} were shortened; noise of "
         f"{noise:g} on every sum hides columns of few values"
-        + (f", at this epsilon less than {HIDES_AT_SMALL_EPSILON:g} would (taylor.gradient_noise)" if less else "")
+        + (
+            f", and less than {HIDES_AT_SMALL_EPSILON:g} would do at this epsilon (taylor.gradient_noise)"
+            if less
+            else ""
+        )
     )
 
 
 def _label_noise(job: Job[TaylorJob], trial: Trial) -> Finding:
-    """Of the mean gradient over all rows, which an epoch's batches add up to."""
+    """Return the noise on the mean gradient over all rows, the sum over an epoch's batches."""
     n, batches = len(trial.plan.train), len(trial.plan.batches)
     noise_std = label_noise_std(job.parameters, sum(trial.parameters.columns)) * batches**0.5 / n
     text = f"label DP: standard deviation {noise_std:.2g} on each coordinate of an epoch's mean gradient"
@@ -211,18 +213,18 @@ def _label_noise(job: Job[TaylorJob], trial: Trial) -> Finding:
     return Finding("ok", "noise", text)
 
 
-# --- what it takes -----------------------------------------------------------------------------------------------
+# --- the cost ---- -----------------------------------------------------------------------------------------------
 
 
 def forecast_s(job: Job[TaylorJob], here: Sequence[PartyHere]) -> float:
-    """The seconds that the pre-flight tells, of data parties that are all here; by Blindfit's own engine."""
+    """Return the forecast in seconds, by Blindfit's own engine, for data parties that are all here."""
     rows, records = joint.rows_here(job, here)
     speed, cost = _estimate_cost(job, trial_of(rows, records, joint.roles_of(job), job.parameters))
     return cost.train_seconds(speed, cores(), _count_epochs(job.parameters))
 
 
 def growth(job: Job[TaylorJob], here: Sequence[PartyHere], times: int) -> float:
-    """Return how many times as long a training takes on so many times the rows, as its operations are counted."""
+    """Return the factor by which a training takes longer on so many times the rows, from its counted operations."""
     rows, records = joint.rows_here(job, here)
     speed, epochs = taylor_cost.measure(job.parameters.taylor.key_bits), _count_epochs(job.parameters)
     now, later = (
@@ -233,7 +235,7 @@ def growth(job: Job[TaylorJob], here: Sequence[PartyHere], times: int) -> float:
 
 
 def _estimate_cost(job: Job[TaylorJob], trial: Trial) -> tuple[taylor_cost.Speed, taylor_cost.Cost]:
-    """Estimate the cost from what operations take here and now."""
+    """Estimate the cost from the time of operations on this machine now."""
     speed = taylor_cost.measure(job.parameters.taylor.key_bits)
     return speed, _cost_of(trial, speed)
 
@@ -246,7 +248,7 @@ def _cost_of(trial: Trial, speed: taylor_cost.Speed) -> taylor_cost.Cost:
 
 
 def _count_epochs(job: TaylorJob) -> int:
-    """Count epochs of the final training, with those of folds as so many: a fold leaves out its part of the rows."""
+    """Count epochs of the final training, and those of folds in proportion to their rows."""
     selection = job.selection
     folds = 0 if selection is None else math.ceil(selection.epochs * (1 - 1 / selection.folds))
     return job.most_epochs + folds
@@ -271,8 +273,8 @@ def _cost(job: Job[TaylorJob], trial: Trial) -> Iterator[Finding]:
     yield Finding(
         "note",
         "time",
-        f"about {cost.train_seconds(speed, here, epochs):,.2g} s to train, if all parties are on this machine and "
-        f"nothing else: {epochs} epochs{fewer} of {each:.2g} s; measured now, {1e6 * speed.product_s:.2f} us a product "
-        "mod n^2",
+        f"about {cost.train_seconds(speed, here, epochs):,.2g} s to train, if all parties share this machine and "
+        f"nothing else runs: {epochs} epochs{fewer} of {each:.2g} s; measured now, {1e6 * speed.product_s:.2f} µs for "
+        "a product mod n^2",
     )
     yield Finding("note", "bytes", on_the_wire(cost.start_bytes() + epochs * cost.epoch_bytes(), job))

@@ -1,4 +1,4 @@
-"""The privacy statement of a vertical training: what is protected, how well, who learnt what, who must not collude."""
+"""The privacy statement of a vertical training: what is protected, how strongly, who learnt what, who may collude."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ from blindfit.parties.training.budget import Charged
 
 
 def privacy_statement(report: Mapping[str, Any]) -> list[Section]:
-    """Raises:
-    DataError: a figure is missing, so nothing can be promised.
+    """Return the sections of the statement.
+
+    Raises:
+        DataError: a figure is missing, so nothing can be promised.
     """
     facts = figures_of(report)
     return [
@@ -30,7 +32,7 @@ def privacy_statement(report: Mapping[str, Any]) -> list[Section]:
             trust.list_what_each_learns(facts.roles, facts.job), all_here=bool(report["parties_here"])
         ),
         Section("collusion", "Who may collude with whom", trust.colluding(facts.roles, facts.job)),
-        Section("out-of-model", "Against whom nothing is promised", trust.out_of_model(facts.roles, facts.job)),
+        Section("out-of-model", "Parties against whom nothing is promised", trust.out_of_model(facts.roles, facts.job)),
         joint.not_covered(),
     ]
 
@@ -47,7 +49,7 @@ def two_sentences(facts: Figures) -> str:
     return f"{promise} {key_node} is trusted: if it colludes with a data party, labels and scores are known to them."
 
 
-# --- the promise, or that there is none -----------------------------------------------------------------------
+# --- the promise ---- -----------------------------------------------------------------------
 
 
 def _no_promise(facts: Figures) -> Iterator[Section]:
@@ -55,10 +57,10 @@ def _no_promise(facts: Figures) -> Iterator[Section]:
         "promise",
         "What is promised",
         (
-            "No differential privacy: no epsilon bounds what a party's gradients tell of labels, over all epochs and "
-            "whatever else that party knows.",
+            "No differential privacy: no epsilon bounds what a party's gradients reveal about labels, over all epochs "
+            "and with everything else that this party knows.",
             facts.job.holds_against,
-            f"Rows, labels, weights and scores leave no party but under encryption; these defences were on: "
+            f"Rows, labels, weights and scores leave a party only under encryption. These defences were on: "
             f"{list_defences(facts)}.",
         ),
     )
@@ -75,7 +77,7 @@ def _label_dp(facts: Figures) -> Iterator[Section]:
         active, epsilon = facts.roles.active, figure(promised.epsilon)
         said = f"The labels of {active} are protected by epsilon = {epsilon} at delta = {figure(promised.delta)}."
         yield Section(
-            "promise", "What is promised", (said, facts.job.holds_against, f"{active}'s own report says more.")
+            "promise", "What is promised", (said, facts.job.holds_against, f"{active}'s own report has the details.")
         )
         return
     privacy = facts.privacy
@@ -83,7 +85,7 @@ def _label_dp(facts: Figures) -> Iterator[Section]:
         "unit",
         "What is protected",
         (
-            f"The protected unit is {privacy.unit}: from everybody but {facts.roles.active}, who has the labels.",
+            f"The protected unit is {privacy.unit}, against everybody but {facts.roles.active}, which has the labels.",
             label_privacy.ROWS_OF_A_PERSON,
             facts.job.holds_against,
         ),
@@ -101,10 +103,10 @@ def _mechanism(facts: Figures) -> Section:
         "mechanism",
         "Mechanism",
         (
-            "Analytic Gaussian, drawn as discrete Gaussian on the gradients' grid.",
+            "The analytic Gaussian mechanism, drawn as a discrete Gaussian on the gradients' grid.",
             *(defence.sentence for defence in defences_of(facts)),
-            "The Taylor gradient is linear in the labels, and a row is in one batch: however many epochs run, labels "
-            "enter one noisy sum for each batch.",
+            "The Taylor gradient is linear in the labels, and each row is in one batch. For any number of epochs, "
+            "labels enter one noisy sum for each batch.",
             "Epochs are fixed beforehand: nothing that depends on labels decides when to stop.",
         ),
     )
@@ -118,11 +120,11 @@ def _noise(facts: Figures, privacy: Charged) -> Iterator[Section]:
         "noise",
         "Noise",
         (
-            f"The standard deviation of what is kept is {figure(noise_std)} in every coordinate of a batch's "
+            f"The standard deviation of the kept noise is {figure(noise_std)} in every coordinate of a batch's "
             f"sum, {figure(privacy.noise_multiplier)} times what one label can change, and "
             f"{figure(noise_std / facts.smallest_batch)} in the mean over the smallest batch, of "
             f"{quantity(facts.smallest_batch, 'row')}.",
-            f"{facts.roles.key_node} draws it from a secret of its own; no seed of the job enters it.",
+            f"{facts.roles.key_node} draws it from its own secret; no seed of the job enters it.",
         ),
     )
 
@@ -130,7 +132,7 @@ def _noise(facts: Figures, privacy: Charged) -> Iterator[Section]:
 def _composition(facts: Figures, privacy: Charged) -> Section:
     return Section(
         "composition",
-        "What it was composed with",
+        "Composition",
         (
             label_privacy.budget(privacy),
             f"After this job epsilon {figure(privacy.spent_epsilon)} is spent; {figure(privacy.left_epsilon)} is left.",
@@ -138,12 +140,12 @@ def _composition(facts: Figures, privacy: Charged) -> Section:
             f"{facts.roles.active} keeps the ledger, and charged the training before it began. Releases of the same "
             "labels outside this ledger are not counted.",
             f"Figures of the evaluation were made from labels without noise: {facts.roles.active} keeps them, and "
-            "publishing them is a release of its own.",
+            "publishing them is a separate release.",
         ),
     )
 
 
 def describe_release(entry: LedgerEntry, labels: StoredLabels | None) -> str:
-    """Name what a ledger's entry paid for, where it was a training without an answer file; else an empty text."""
+    """Name what a ledger's entry paid for if it was a training without an answer file; else return an empty text."""
     is_training = labels is None and not entry.answer_sha256 and entry.unit.startswith(UNITS["row"][0])
     return "training" if is_training else ""

@@ -1,4 +1,4 @@
-"""A vertical training in the terminal."""
+"""The terminal output of a vertical training."""
 
 from __future__ import annotations
 
@@ -30,5 +30,5 @@ def summary(report: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _quality(facts: Figures) -> str:
-    elsewhere = f"known to {facts.roles.active} alone" if facts.shared_rows.test else "no test rows"
+    elsewhere = f"known only to {facts.roles.active}" if facts.shared_rows.test else "no test rows"
     return quality.in_short(facts.evaluation) or elsewhere

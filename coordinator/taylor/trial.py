@@ -1,4 +1,4 @@
-"""A trial of a vertical training on the rows that are here: aligned, split and scaled as the parties would."""
+"""A trial of a vertical training on the rows of this machine, prepared as the parties would prepare them."""
 
 from __future__ import annotations
 
@@ -29,12 +29,15 @@ def trial_of(
     label_range: tuple[float, float] | None = None,
     drawn: PublicRandomness | None = None,
 ) -> Trial:
-    """Args:
-    rows: of every data party, as they are read. records: of their columns. label_range: of the active party's labels.
-    drawn: who is held out, as the parties remember it; None: a trial's draw.
+    """Return the trial.
+
+    Args:
+        rows: rows of every data party, as they are read. records: records of their columns.
+        label_range: range of the active party's labels.
+        drawn: randomness of the held-out rows, as the parties remember it; None draws for a trial.
 
     Raises:
-        DataError: too few rows, a constant column, labels of one class.
+        DataError: there are too few rows, a column is constant, or all labels have one class.
     """
     is_linked, chosen = job.align.method == "linkage", preparation_of(job)
     positions = _slots(rows, job) if is_linked else joint.positions_to_train_on(rows)
@@ -44,7 +47,7 @@ def trial_of(
 
 
 def _slots(rows: Mapping[str, PartyRows], job: TaylorJob) -> Positions:
-    """Each party's rows in random slots, -1 where it has none: who matches whom is not known here."""
+    """Return each party's rows in random slots, -1 for an empty slot: this machine does not know the matches."""
     generator = job.trial_randomness.generator("trial")
     most = max(len(own.features) for own in rows.values())
     padded = {name: np.full(most, -1, dtype=np.int64) for name in rows}

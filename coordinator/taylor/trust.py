@@ -1,5 +1,6 @@
-"""Who learns what of a Taylor training, what those who collude learn, and what is out of the model: the words of the
-pre-flight and of the report, from the job and the parties' roles alone.
+"""Sentences of the pre-flight and the report: who learns what of a Taylor training, also by collusion, and the limits.
+
+They follow from the job and the parties' roles only.
 
 Source: the docstrings of algorithms/protocols/taylor, align.py, link.py and predict.py.
 """
@@ -27,14 +28,17 @@ def list_what_each_learns(roles: Roles, job: TaylorJob) -> Iterator[Learnt]:
 
 def _by_data_party(job: TaylorJob) -> tuple[str, ...]:
     """List what every data party learns."""
-    gradients = "The noisy gradients of its own columns, batch by batch, and so its own weights; nobody else's."
+    gradients = (
+        "The noisy gradients of its own columns, batch by batch, and so its own weights; no gradient of another party."
+    )
     after = "how many columns each party has, and whether to go on after an epoch."
     if job.hold_out_fraction == 0:
         after = "how many columns each party has."
     if job.align.method == "linkage":
         rows = (
-            f"At least {job.align.min_common} rows match; no message says how many, or which, but who computes on "
-            "its gradients finds out nearly how many, and of which more than by chance; how many rows both have;"
+            f"At least {job.align.min_common} rows match. No message states how many rows match, or which. A party "
+            "that computes on its gradients finds nearly how many match, and guesses which better than by chance. How "
+            "many rows both have;"
         )
     else:
         rows = "Which of its own rows all data parties have; how many rows each data party has;"
@@ -50,35 +54,35 @@ def _scores(roles: Roles, job: TaylorJob) -> Iterator[str]:
         return
     yield "The scores of the test rows: the sums of all parties' parts."
     if len(roles.passives) == 1:
-        yield f"The score less its own part is {roles.passives[0]}'s part, which no protocol could hide."
+        yield f"The score minus its own part is {roles.passives[0]}'s part, which no protocol could hide."
     else:
-        yield "The parts are masked: it sees no passive party's own."
+        yield "The parts are masked: it does not see the part of a passive party."
 
 
 def _no_scores(roles: Roles, job: TaylorJob) -> str:
     said = "No score and no loss."
     if job.privacy is None:
         return (
-            f"{said} Its gradients depend on {roles.active}'s labels; the defences bound what they give away, and "
+            f"{said} Its gradients depend on {roles.active}'s labels. The defences bound what gradients reveal, but "
             "promise no differential privacy."
         )
     return (
-        f"{said} Its gradients depend on {roles.active}'s labels, within epsilon and delta, and on the others' "
-        "features, of which the defences bound what is given away, and promise no differential privacy."
+        f"{said} Its gradients depend on {roles.active}'s labels, within epsilon and delta, and on the other parties' "
+        "features. The defences bound what gradients reveal about features, but promise no differential privacy."
     )
 
 
 def _by_key_node(job: TaylorJob) -> tuple[str, ...]:
-    sees = ["Sums of gradients and uniform masks, which hide them up to 2^-40; it adds the noise."]
+    sees = ["Sums of gradients and uniform masks, which hide the gradients up to 2^-40; it adds the noise."]
     if job.hold_out_fraction:
-        sees.append("The loss of the hold-out rows after each epoch, as it is; no limit counts it.")
+        sees.append("The loss of the hold-out rows after each epoch, exactly; no limit counts it.")
     if job.select:
-        sees.append("The loss of each fold of each grid point, as it is; no limit counts it.")
+        sees.append("The loss of each fold of each grid point, exactly; no limit counts it.")
     if job.align.method == "linkage":
-        sees.append("Keyed filters of the records that were linked, how alike they are, and which shuffled ones match.")
+        sees.append("Keyed filters of the linked records, their similarities, and which shuffled records match.")
     else:
         sees.append(
-            "Which shuffled positions of the data parties' lists match, also those that only some of them have; no id."
+            "The shuffled positions of the data parties' lists that match, also ids that only some parties have; no id."
         )
     return (*sees, "No row, label, weight or score.")
 
@@ -89,65 +93,68 @@ def _by_coordinator(job: TaylorJob) -> tuple[str, ...]:
         return (f"{told}; the budget. No figure that was made from labels, and no row, id, weight or score.",)
     losses = "the hold-out losses"
     if job.align.method == "linkage":
-        losses += ", as shares of the first, which do not tell how many rows match,"
+        losses += ", as shares of the first, which do not reveal how many rows match,"
     return (f"{told}; {losses} and the figures of the evaluation. No row, id, weight or score.",)
 
 
 def colluding(roles: Roles, job: TaylorJob) -> tuple[str, ...]:
-    """What several learn who put together what they have."""
+    """Return what several parties learn if they pool what they have."""
     return (*_with_key_node(roles, job), *_passives_together(roles, job), *_against_one(roles, job))
 
 
 def _with_key_node(roles: Roles, job: TaylorJob) -> Iterator[str]:
-    passive, despite = join_names(roles.passives, "or"), ", whatever epsilon is" if job.privacy else ""
+    passive, despite = join_names(roles.passives, "or"), ", at any epsilon" if job.privacy else ""
     yield (
         f"{roles.key_node} is trusted not to collude: it can decrypt. With {passive} it reads scores and labels of the "
-        f"training rows{despite}; with {roles.active} the sum of the others' scores of every row in every epoch, "
-        "and so much of their features."
+        f"training rows{despite}; with {roles.active} it reads, for every row in every epoch, the sum of the other "
+        "parties' scores, and so much about their features."
     )
     if job.align.method == "linkage":
-        yield f"With either data party {roles.key_node} could also guess the other's records."
+        yield f"With either data party, {roles.key_node} could also guess the records of the other."
 
 
 def _passives_together(roles: Roles, job: TaylorJob) -> Iterator[str]:
     several = len(roles.passives) > 1
-    who = f"{join_names(roles.passives)} together" if several else f"{roles.passives[0]} alone"
+    who = f"{join_names(roles.passives)} together" if several else f"{roles.passives[0]} by itself"
     learn = "learn" if several else "learns"
     if job.privacy is not None:
         yield (
-            f"{who}, also with the coordinator, {learn} no more of the labels than epsilon and delta allow, if all of "
-            "them follow the protocol."
+            f"{who}, also with the coordinator, {learn} no more about the labels than epsilon and delta allow, if all "
+            "of them follow the protocol."
         )
     elif {"label-bits", "class-weights"} & set(job.taylor.unsafe) or job.taylor.jitter == 0:
-        yield f"{who} may learn labels: the bound on what a batch gives away was switched off."
+        yield f"{who} may learn labels: the bound on what a batch reveals was switched off."
     else:
         yield (
-            f"{who} {learn} of a batch's labels at most the bits that the bound counts, if all of them follow the "
-            "protocol: it counts all their columns."
+            f"{who} {learn} at most the bits that the bound counts about a batch's labels, if all of them follow the "
+            "protocol: the bound counts all their columns."
         )
 
 
 def _against_one(roles: Roles, job: TaylorJob) -> Iterator[str]:
     if len(roles.passives) > 1 and job.test_fraction > 0:
         yield (
-            f"{roles.active} and all passive parties but one learn that one's part of each test row's score, which is "
-            "the rest of the sum."
+            f"{roles.active} and all passive parties but one learn the last party's part of each test row's score: it "
+            "is the rest of the sum."
         )
-    yield "The coordinator adds nothing but what it learnt itself."
+    yield "The coordinator adds only what it learnt itself."
 
 
 def out_of_model(roles: Roles, job: TaylorJob) -> tuple[str, ...]:
-    """Against whom nothing is promised."""
+    """Return the attackers against whom nothing is promised."""
     said = [
         job.holds_against,
-        "Parties are taken to follow the protocol. A passive party that submits another ciphertext as its gradient "
-        f"(a single row's residual) has it decrypted, with the noise of a gradient alone to hide it; {roles.key_node} "
-        "cannot tell.",
-        f"A key node that colludes, or whose noise is not what it says: {roles.active} cannot check it.",
+        "Parties are assumed to follow the protocol. If a passive party submits another ciphertext as its gradient, "
+        "such as a single row's residual, the key node decrypts it, and only the noise of a gradient hides it. "
+        f"{roles.key_node} cannot detect this.",
+        f"A key node that colludes, or adds other noise than it reports: {roles.active} cannot check this.",
     ]
     if job.privacy is not None:
-        said.append("A passive party that does not shorten its rows to its part of the bound weakens epsilon, unseen.")
-    said.append(f"{_who_is_there(job)} And what the network's timing tells.")
+        said.append(
+            "A passive party that does not shorten its rows to its part of the bound weakens epsilon, and nobody "
+            "notices."
+        )
+    said.append(f"{_who_is_there(job)} The network's timing may reveal more.")
     return tuple(said)
 
 
@@ -155,7 +162,7 @@ def _who_is_there(job: TaylorJob) -> str:
     least = job.align.min_common
     if job.align.method == "linkage":
         return (
-            f"A party that publishes anew without a record, or with inventions, to ask by whether {least} rows match "
-            f"who is in the other's data: one bit each time, {MOST_MEMBERSHIP} in all."
+            f"A party that publishes again without a record, or with invented records, to test by whether {least} rows "
+            f"match who is in the other party's data: one bit each time, {MOST_MEMBERSHIP} in all."
         )
-    return f"A party that invents ids to ask who is in the others' data: once {least} of them are, it learns which."
+    return f"A party that invents ids to test who is in the others' data: once {least} of them are, it learns which."

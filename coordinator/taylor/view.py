@@ -1,4 +1,4 @@
-"""How a coordinator shows a taylor job."""
+"""The view of a taylor job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a terminal shows, as HTML for a notebook and as text."""
+"""Terminal output as HTML for a notebook, and as text."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ PRE = '<pre style="white-space:pre-wrap;line-height:normal;font-family:monospace
 
 
 def render_html(shown: Iterable[RenderableType]) -> str:
-    """Return what a command shows as one element of HTML, with its texts escaped."""
+    """Return a command's output as one element of HTML, with its texts escaped."""
     return _record(shown).export_html(inline_styles=True, code_format=PRE)
 
 
 def render_text(shown: Iterable[RenderableType]) -> str:
-    """Return what a command shows as lines without colours."""
+    """Return a command's output as lines without colours."""
     return "\n".join(line.rstrip() for line in _record(shown).export_text().splitlines())
 
 

@@ -1,6 +1,6 @@
-"""`--json` of every command: one JSON document on standard output, nothing else there, and an error on standard error.
+"""`--json` of every command: standard output has only one JSON document, and an error goes to standard error.
 
-A command returns what it found. The terminal shows it, or its document is printed.
+A command returns its output. The terminal shows it, or the command prints its document.
 """
 
 from __future__ import annotations
@@ -29,12 +29,19 @@ F = TypeVar("F", bound="Callable[..., Found | None]")
 
 @dataclass(frozen=True, repr=False)
 class Found:
-    """What a command found.
+    """The findings of a command. It prints as the command's own output, in a notebook as tables.
 
     Attributes:
-        document: for a program: mappings, sequences, dataclasses, texts, numbers.
-        shown: for a person: texts that stand on lines of their own, and what rich renders.
-        status: how the command ends.
+        document: content for a program: mappings, sequences, dataclasses, texts, numbers.
+        shown: content for a person: lines of text, and tables of the library rich.
+        status: exit status of the command.
+
+    Example:
+        >>> found = blindfit.ledger("meter.toml")
+        >>> len(found.document["entries"]) > 0
+        True
+        >>> found.to_json().startswith("{")
+        True
     """
 
     document: Any
@@ -42,13 +49,17 @@ class Found:
     status: ExitCode = ExitCode.DONE
 
     def show(self, console: Console) -> None:
-        """Print each text as it is, on one line however long: somebody may copy it."""
+        """Print the content for a person. Each text stays on one line, however long, so that it can be copied.
+
+        Args:
+            console: console of the library rich.
+        """
         from rich.text import Text  # here: a command that prints JSON needs no rich
 
         for each in self.shown:
             if isinstance(each, str):
                 console.print(each, highlight=False, markup=False, soft_wrap=True)
-            elif isinstance(each, Text):  # rich joins texts before it prints them, and forgets how each is to break
+            elif isinstance(each, Text):  # rich joins texts before it prints them, and loses their line breaks
                 console.print(each, highlight=False, crop=False, no_wrap=each.no_wrap, overflow=each.overflow)
             else:
                 console.print(each, highlight=False, crop=False)
@@ -64,6 +75,7 @@ class Found:
         return render_html(self.shown)
 
     def to_json(self) -> str:
+        """Return the document as JSON, as the command prints it with --json."""
         return json.dumps(self.document, indent=2, default=_plain, allow_nan=False) + "\n"
 
 
@@ -72,8 +84,8 @@ class Call:
     """One command line.
 
     Attributes:
-        command: how it was started, for the processes of parties; None: as `python -m blindfit`.
-        as_json: whether it asks for a document, once it is read.
+        command: command line that starts a party's process; None means `python -m blindfit`.
+        as_json: True if the command line asks for a document; known after it is read.
     """
 
     command: Sequence[str] | None = None
@@ -85,7 +97,7 @@ def call_of(context: typer.Context) -> Call:
 
 
 class App(typer.Typer):
-    """A Typer whose commands all have `--json`, but for those that find nothing: `party` has its log."""
+    """A Typer whose commands all have `--json`, except commands without output: `party` has its log."""
 
     def command(self, *arguments: Any, **options: Any) -> Callable[[F], F]:
         register = super().command(*arguments, **options)

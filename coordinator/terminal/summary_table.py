@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from rich.table import Table
 from rich.text import Text
 
-WIDTH = 8  # of the labels of paths, so that all reports print alike
+WIDTH = 8  # of labels of paths, so that all reports look alike
 
 
 def summary_table(lines: Iterable[tuple[str, str]]) -> Table:
@@ -20,7 +20,7 @@ def summary_table(lines: Iterable[tuple[str, str]]) -> Table:
 
 
 def places(found: Iterable[tuple[str, object]]) -> Iterator[Text]:
-    """Yield a line for each path: a path is for copying, so it is neither wrapped nor read as markup."""
+    """Yield a line for each path. A path is for copying: it is neither wrapped nor read as markup."""
     yield from lines_with_labels(found, WIDTH)
 
 
@@ -28,7 +28,7 @@ def lines_with_labels(lines: Iterable[tuple[str, object]], least: int = 0) -> It
     """Yield lines of a label and a text, which begins two spaces after the longest label; no line is wrapped.
 
     Args:
-        least: the width of the labels, if all of them are shorter.
+        least: smallest width of the labels.
     """
     said = list(lines)
     width = max([least, *(len(label) + 2 for label, _ in said)])

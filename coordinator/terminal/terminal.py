@@ -1,4 +1,4 @@
-"""The terminal: what is printed there was often written by others, and must not steer it."""
+"""The terminal. Other people write many of the printed texts, and must not control it."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from blindfit.algorithms.texts import printable
 
 
 class Terminal(Console):
-    """A console that prints no control character of a text: only its own, which are segments of their own."""
+    """A console that prints no control character of a text, only its own, which are separate segments."""
 
     def render_str(self, text: str, **options: Any) -> Text:
-        """Here already, so that a table measures what it prints."""
+        """Remove control characters here already, so that a table measures what it prints."""
         return super().render_str(_without_controls(text), **options)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
@@ -26,7 +26,7 @@ class Terminal(Console):
 
 
 def terminal(*, stderr: bool = False, quiet: bool = False) -> Terminal:
-    # FORCE_COLOR, which a notebook sets, makes rich take any pipe for a terminal, and draw progress into it.
+    # A notebook sets FORCE_COLOR. Rich would then take any pipe for a terminal and draw progress into it.
     is_one = (sys.stderr if stderr else sys.stdout).isatty() and not quiet
     draws_nothing = importlib.util.find_spec("ipywidgets") is None  # in a notebook rich needs them
     return Terminal(
@@ -39,7 +39,7 @@ def terminal(*, stderr: bool = False, quiet: bool = False) -> Terminal:
 
 
 def line(markup: str) -> Text:
-    """Return a text that stays on one line, however long; escape what others wrote."""
+    """Return a text that stays on one line of any length. Escape texts of other people."""
     text = Text.from_markup(markup, emoji=False)
     text.no_wrap, text.overflow = True, "ignore"
     return text
@@ -54,6 +54,9 @@ def _without_controls(text: str) -> str:
 
 
 def lines_of(text: str) -> Iterator[str]:
-    """The lines of a text that somebody else may have written; further ones are indented, as only ours begin a line."""
+    """Yield the lines of a text that another person may have written.
+
+    Later lines are indented: only ours start a line.
+    """
     for number, line in enumerate(text.splitlines()):
         yield ("    " if number else "") + printable(line)

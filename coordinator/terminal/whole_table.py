@@ -6,12 +6,12 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.measure import Measurement
 from rich.table import Table
 
-WIDEST = 10_000  # characters; more than any of our tables has
-DATE = "(UTC)"  # in the heading of a column of dates, which break last
+WIDEST = 10_000  # characters; our tables are narrower
+DATE = "(UTC)"  # heading of a column of dates; dates break last
 
 
 class WholeTable(Table):
-    """In a terminal, cells break, between words if they can; elsewhere the table is as wide as it needs to be.
+    """A table whose cells break in a terminal, between words if possible; elsewhere it is as wide as it needs to be.
 
     Print it with crop=False.
     """
@@ -25,7 +25,7 @@ class WholeTable(Table):
 
 
 def _fit(console: Console, table: Table, too_much: int) -> None:
-    """Takes the width from the columns that can give it between words; when none can, from the widest."""
+    """Take the width from columns that can break between words; if no column can, from the widest."""
     options = console.options.update(width=WIDEST)
     words, widths = [], []
     for column in table.columns:

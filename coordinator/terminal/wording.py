@@ -12,7 +12,7 @@ def count(number: int) -> str:
 
 
 def quantity(number: int, noun: str, nouns: str = "") -> str:
-    """Return "3 rows". `nouns`: the plural where it is not the noun and an s."""
+    """Return "3 rows". `nouns` is the plural if it is not the noun and an s."""
     return f"{number:,} {noun if number == 1 else nouns or noun + 's'}"
 
 
@@ -21,7 +21,7 @@ def figure(number: float) -> str:
 
 
 def percent(share: float) -> str:
-    return f"{100 * share:.3g} %"
+    return f"{100 * share:.3g}%"
 
 
 def duration(seconds: float) -> str:
@@ -44,12 +44,12 @@ def size(n_bytes: int) -> str:
 
 
 def capitalise(text: str) -> str:
-    """Make the first letter large and leave the rest: str.capitalize makes the rest small."""
+    """Return the text with a large first letter. str.capitalize would make the rest small."""
     return text[:1].upper() + text[1:]
 
 
 def join_names(names: Sequence[str], word: str = "and", *, most: int | None = None) -> str:
-    """Return "a, b and c"; of more than `most` names, "a, b and 3 more"."""
+    """Return "a, b and c"; for more than `most` names, "a, b and 3 more"."""
     if most is not None and len(names) > most:
         names, word = [*names[:most], f"{len(names) - most:,} more"], "and"
     *first, last = names
@@ -60,6 +60,6 @@ MAX_TEXT_CHARS = 300
 
 
 def plain(text: str) -> str:
-    """On one line, printable, and of a length that a page can show."""
+    """Return a text on one line, printable, and short enough for a page."""
     shown = printable(text)
     return shown if len(shown) <= MAX_TEXT_CHARS else shown[: MAX_TEXT_CHARS - 1] + "…"

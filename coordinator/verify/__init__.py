@@ -1,1 +1,1 @@
-"""`blindfit export` and `blindfit verify`: one file of a WALR training, and what an auditor can check of it alone."""
+"""`blindfit export` and `blindfit verify`: one file about a WALR training, and what it shows an auditor by itself."""

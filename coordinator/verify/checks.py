@@ -1,6 +1,7 @@
-"""The checks of a release file, one by one, so that one which fails hides no other: of the file, of each measurement
-server, and of what follows from all servers together. The last have no meaning, and are left out, where the servers'
-answers do not belong together.
+"""The checks of a release file, one by one, so that a failure hides no other failure.
+
+There are checks of the file, of each measurement server, and of all servers together. The last kind is left out if the
+servers' answers do not belong together, because it has no meaning then.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ T = TypeVar("T")
 
 
 Check = Callable[[Read], str | NotCovered]
-"""Returns what it found, or what the file does not show; raises BlindfitError where it fails."""
+"""Function that returns what it found, or what the file does not show; raises BlindfitError for a failure."""
 More = Callable[[Read], Mapping[str, Check]]
 
 
@@ -53,10 +54,10 @@ def verify(
     """Check a release file.
 
     Args:
-        authority: whom the auditor trusts; None: the certificate in the file.
-        more: further checks, such as those of features.
-        servers: the measurement servers that the auditor expects; none: those that the file names.
-        starts: release files of earlier trainings, one of which may have made the start of this one.
+        authority: certificate that the auditor trusts; None takes the certificate in the file.
+        more: additional checks, such as those of features.
+        servers: measurement servers that the auditor expects; empty takes the servers in the file.
+        starts: release files of earlier trainings, one of which may have made the start of this training.
     """
     try:
         document = release_document.read(encoded)
@@ -73,11 +74,11 @@ def _check_document(
     starts: tuple[bytes, ...],
 ) -> tuple[Read, Verified]:
     def of_start(encoded: bytes) -> tuple[Read, Verified]:
-        """Check an earlier file; the same features fit its model again if it is of the same rows."""
+        """Check an earlier file. The same features fit its model again if it has the same rows."""
         earlier = release_document.read(encoded)
         first = Read(earlier.parts, earlier)
         again = more if first.request.content_sha256 == read.request.content_sha256 else None
-        others = tuple(other for other in starts if other != encoded)  # so that a chain of starts has an end
+        others = tuple(other for other in starts if other != encoded)  # so that a chain of starts ends
         return _check_document(earlier, authority, again, servers, others)
 
     parts = document.parts
@@ -107,7 +108,7 @@ def _run(name: str, check: Callable[[T], str | NotCovered], read: T) -> Result:
     return Result(f"{name}: {found}" if found else name)
 
 
-# --- who signed -----------------------------------------------------------------------------------------
+# --- signatures -- -----------------------------------------------------------------------------------------
 
 
 def _fingerprints(parts: Parts) -> Iterator[tuple[str, str]]:
@@ -121,16 +122,18 @@ def _fingerprints(parts: Parts) -> Iterator[tuple[str, str]]:
 def _authority(read: Read) -> str | NotCovered:
     own = read.authority
     if read.given_authority is not None:
-        require(own == read.given_authority, "the file's authority is not the one that was given")
+        require(own == read.given_authority, "the file's authority is not the given one")
     key_proof.check_authority(own)
     if read.given_authority is None:
-        return NotCovered("signatures are checked against the file's own authority, which proves no name: --authority")
-    return "the one that was given"
+        return NotCovered(
+            "signatures are checked against the file's own authority, which proves no name: give yours by --authority"
+        )
+    return "the given authority"
 
 
 def _server_names(read: Read) -> str | NotCovered:
     if not read.given_servers:
-        return NotCovered(f"{read.names} signs: whether it has the labels that you think of, --server NAME says")
+        return NotCovered(f"{read.names} signs: name the server that you expect by --server NAME")
     given, signers = " and ".join(sorted(read.given_servers)), sorted(server.name for server in read.servers)
     require(signers == sorted(read.given_servers), f"{' and '.join(signers)} signs, and not {given}")
     return f"{given}, as you expect"
@@ -151,27 +154,30 @@ def _role(read: Read) -> str | NotCovered:
     return check_role(read.parts.party, "active")
 
 
-# --- whether the servers' answers belong together ---------------------------------------------------------
+# --- the servers' answers belong together -- ---------------------------------------------------------
 
 
 def _servers(read: Read) -> str:
     trust, signers = read.settings.trust, [server.part.signer for server in read.servers]
     wanted = two_servers.SERVERS if trust in ASK_TWO_SERVERS else 1
-    require(len(signers) == wanted, f'walr.trust = "{trust}" is of {wanted}, and the file has {len(signers)}')
-    require(len({signer.name for signer in signers}) == wanted, f"{signers[0].name} is there twice")
+    require(len(signers) == wanted, f'walr.trust = "{trust}" needs {wanted} servers, and the file has {len(signers)}')
+    require(len({signer.name for signer in signers}) == wanted, f"{signers[0].name} occurs twice")
     require(len({signer.key for signer in signers}) == wanted, "both sign with one key")
     for server in read.servers:
         request, name = server.request, server.name
         require(not request.blocks or trust == TRUSTED, f"{name} released a sum of several parties' columns")
         has_own_bound = read.parts.sum.own_norm_bound is not None
-        require(has_own_bound == bool(request.blocks), "own_norm_bound is of several parties' columns")
+        require(
+            has_own_bound == bool(request.blocks),
+            "own_norm_bound goes only with columns of several parties, and always",
+        )
         is_asked = (bool(request.in_shares), bool(request.key)) == (trust == SHARED_ROWS, trust == ENCRYPTED_ROWS)
-        require(is_asked, f'{name} was not asked as walr.trust = "{trust}" asks')
+        require(is_asked, f'{name} got another request than walr.trust = "{trust}" makes')
     return f'{read.names}, walr.trust = "{trust}"'
 
 
 def _question(read: Read) -> str:
-    """The same at all, and of one draw: a request's name follows from all that is asked, and from the draw."""
+    """Check that all servers got one request of one draw: its name follows from its content and from the draw."""
     for server in read.servers:
         other = two_servers.find_difference(read.request, server.request)
         require(not other, f"{read.names} answered different requests: {other} differs")
@@ -181,11 +187,13 @@ def _question(read: Read) -> str:
         name = several_parties.step_4_name(name, server.request.blocks) if server.request.blocks else name
         name = shared_rows.step_1_name(name) if server.request.in_shares else name
         name = encrypted_rows.step_1_name(name, server.request.key) if server.request.key else name
-        require(server.request.request_id == name, f"{server.name} answered a request of another draw, or another one")
-    return "the same at both servers" if len(read.servers) > 1 else "its name is that of what was asked"
+        require(
+            server.request.request_id == name, f"{server.name} answered another request, or a request of another draw"
+        )
+    return "the same at both servers" if len(read.servers) > 1 else "its name follows from its content"
 
 
-# --- what all servers' answers come to --------------------------------------------------------------------
+# --- all servers together -- --------------------------------------------------------------------
 
 
 def _sum(read: Read) -> str:
@@ -194,31 +202,33 @@ def _sum(read: Read) -> str:
         consumer = read.servers[0].about.consumer
         encrypted_rows.step_6_check_opening(opening, stated.sums, read.request, server=read.names, consumer=consumer)
     require(stated.sums == answer.sums.tolist(), f"it is not what {read.names} answered")
-    require(not read.request.blocks or len(stated.sums) == read.own.n_columns, "it is not one number for each column")
+    require(
+        not read.request.blocks or len(stated.sums) == read.own.n_columns, "it does not have one number for each column"
+    )
     require(stated.noise_std == answer.noise_std, f"its noise is not that of {read.names}")
     found = "both answers modulo 2^61 - 1" if len(read.servers) > 1 else "the answer"
-    whose = f", of {read.parts.party.name}'s columns alone" if read.request.blocks else ""
-    return f"{len(stated.sums)} numbers{whose}, {found if opening is None else 'what the signed ciphertexts hold'}"
+    whose = f", only of {read.parts.party.name}'s columns" if read.request.blocks else ""
+    return f"{len(stated.sums)} numbers{whose}, {found if opening is None else 'as the signed ciphertexts hold them'}"
 
 
 def _epsilon(read: Read) -> str:
-    """Against whom which claim holds."""
+    """Return the epsilon against each attacker."""
     request, stated, consumer = read.request, read.parts.sum, read.parts.party.name
     if len(read.servers) == 1:
-        require(stated.epsilon_of_both is None, "epsilon_of_both is of two servers")
-        unchecked = ", if its rows were as short as it says, which no server could see" if request.key else ""
+        require(stated.epsilon_of_both is None, "epsilon_of_both needs two servers")
+        unchecked = ", if its rows were as short as it states, which no server could check" if request.key else ""
         everyone = f"{' and '.join(read.holders)} together" if request.blocks else consumer
         return f"{request.epsilon:g} against {everyone}{unchecked}"
     of_noise = gaussian_epsilon(read.answer.noise_std / read.answer.sensitivity, request.delta)
     if stated.epsilon_of_both is None or not math.isclose(stated.epsilon_of_both, of_noise, rel_tol=1e-6, abs_tol=1e-9):
-        raise DataError("epsilon_of_both is not that of both servers' noise")
-    return f"{request.epsilon:g} against {consumer} with one server, {of_noise:.4g} against {consumer} alone"
+        raise DataError("epsilon_of_both does not follow from both servers' noise")
+    return f"{request.epsilon:g} against {consumer} with one server, {of_noise:.4g} against only {consumer}"
 
 
 def _transcript(read: Read) -> str:
     expected = [message for server in read.servers for message in transcript_of(*server.stated)]
-    require(read.parts.transcript == expected, "the messages are not those of this one release")
-    return "one question, one answer" + (" at each server" if len(read.servers) > 1 else "")
+    require(read.parts.transcript == expected, "the messages are not those of this release")
+    return "one request, one answer" + (" at each server" if len(read.servers) > 1 else "")
 
 
 def _check_model(read: Read) -> str:
@@ -229,26 +239,26 @@ def _whole(read: Read) -> str:
     request = read.request
     fit, settings, model = read.parts.fit, read.settings, read.model
     require(len(model.standardiser.columns) + model.intercept == request.n_columns, "the model has other columns")
-    require(model.intercept == settings.intercept, "the model's intercept is not that of the settings")
+    require(model.intercept == settings.intercept, "the model's intercept differs from the settings")
     require(model.norm_bound == request.norm_bound * 2.0**-request.frac_bits, "the model has another norm bound")
     _check_fit(read, len(model.weights))
     has_start_of_model = fit.init is None or len(fit.init.weights) == len(model.weights)
     require(has_start_of_model, "the start has other columns than the model")
-    require(fit.batches_seed is not None, "the seed of the fit is not there")
+    require(fit.batches_seed is not None, "the seed of the fit is missing")
     return f"{len(model.weights)} weights, l2 {fit.l2:.4g}, {fit.solver}"
 
 
 def _part(read: Read) -> str:
-    """What the active party has of a model whose columns several parties hold."""
+    """Check the active party's part of a model whose columns several parties hold."""
     fit, part, own, name = read.parts.fit, read.part, read.own, read.parts.party.name
-    require(part.party == name and part.data_parties == read.holders, "the part of the model is of other parties")
+    require(part.party == name and part.data_parties == read.holders, "the part of the model names other parties")
     require(read.sent.width == own.n_columns, "the part of the model has other columns")
     has_intercept = part.intercept is not None
-    require(has_intercept == read.settings.intercept, "the model's intercept is not that of the settings")
+    require(has_intercept == read.settings.intercept, "the model's intercept differs from the settings")
     grid = Grid(own.frac_bits, own.norm_bound)
     made = walr_part(name, read.holders, part.standardiser, part.weights, part.intercept, grid)
     require(part.to_dict() == made.to_dict(), "the part of the model is not as a WALR training makes it")
-    require(fit.batches_seed is None and fit.init is None, "the server fitted, and the file says how")
+    require(fit.batches_seed is None and fit.init is None, "the server fitted the model, but the file describes a fit")
     _check_fit(read, read.request.n_columns)
     return f"{len(part.weights)} weights of {name}'s columns, l2 {fit.l2:.4g}, {fit.solver}"
 
@@ -259,7 +269,7 @@ def _check_fit(read: Read, n_features: int) -> None:
     of_settings = request.frac_bits if settings.frac_bits == "auto" else settings.frac_bits
     require(of_settings == request.frac_bits, "the settings have other fraction bits than the release")
     l2 = l2_of(settings, answer, request, n_features)
-    require(read.parts.fit.l2 == l2, "l2 is not that of the settings and the noise")
+    require(read.parts.fit.l2 == l2, "l2 does not follow from the settings and the noise")
 
 
 CHECKS: dict[str, Check] = {

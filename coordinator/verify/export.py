@@ -1,4 +1,4 @@
-"""`blindfit export`: the release file of an active party's finished training, once all that it says was checked."""
+"""`blindfit export`: write the release file of an active party's finished training, after checking all it states."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from blindfit.parties.walr.release_document import RELEASE_FILE, read_file
 
 
 def export(directory: Path, out: Path) -> Found:
-    """
+    """Write the release file.
+
     Args:
-        directory: of the active party's files, or one that has it.
+        directory: folder of the active party's files, or a folder that contains it.
 
     Raises:
-        ConfigError: it is no such directory.
-        DataError: what is there does not pass an auditor's checks, or the model was replaced; nothing is written.
+        ConfigError: the directory has no such files.
+        DataError: the files do not pass an auditor's checks, or the model was replaced; nothing is written.
     """
     source = _find_release(directory)
     if stamp_of(read_json(source.parent / "model.json")):
@@ -31,13 +32,13 @@ def export(directory: Path, out: Path) -> Found:
     if failed := [result for result in checked.results if result.why]:
         raise DataError(
             f"{source}: {plain(failed[0].name)}: {plain(failed[0].why)}",
-            hint="export the files as the training left them",
+            hint="export the files as the training wrote them",
         )
     model = read_json(source.parent / "model.json")
     if not isinstance(model, dict) or any(model.get(name) != value for name, value in checked.model.items()):
         raise DataError(f"{source.parent / 'model.json'} is not the model of {source}", hint="train again")
     write_file(out, encoded)
-    why = "whoever knows its noise learns from this file the sum of rows that it could not read"
+    why = "a party that knows the noise learns from this file the sum of rows that it could not read"
     keep = [f"Keep it from the operator of {plain(server)}: {why}." for server in checked.not_for]
     lines = (f"{out}: check it with `blindfit verify {quote(str(out))}`", *keep)
     return Found({"file": out, "keep_from": checked.not_for}, lines)
@@ -48,7 +49,7 @@ def _find_release(directory: Path) -> Path:
     if len(found) != 1:
         raise ConfigError(
             f"{directory} has {'more than one' if found else 'no'} {RELEASE_FILE}",
-            hint="after `blindfit submit` the active party has it: in models/SESSION of its data_dir, or output_dir",
+            hint="after `blindfit submit` it is at the active party, in output_dir or in models/SESSION of data_dir",
         )
     return found[0]
 

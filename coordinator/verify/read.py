@@ -1,4 +1,4 @@
-"""A release file's parts as the checks want them: what cannot be read raises where it is asked for."""
+"""A release file's parts as the checks need them. An unreadable part raises an error when a check asks for it."""
 
 from __future__ import annotations
 
@@ -36,21 +36,21 @@ from blindfit.parties.walr.settings import WalrSettings
 
 
 def require(condition: bool, why: str) -> None:
-    """Raises DataError: it does not hold."""
+    """Raise DataError: the condition does not hold."""
     if not condition:
         raise DataError(why)
 
 
 @dataclass(frozen=True)
 class ReadServer:
-    """What the file has of one measurement server."""
+    """The file's content about one measurement server."""
 
     part: Answered
     of: Read
 
     @property
     def name(self) -> str:
-        """Of whoever signs."""
+        """Name of the server, from the signer's certificate."""
         return self.part.signer.name
 
     @cached_property
@@ -62,7 +62,7 @@ class ReadServer:
 
     @cached_property
     def opening(self) -> Opening | None:
-        """Of an encrypted sum."""
+        """Opening of an encrypted sum; None for another sum."""
         return self.part.encrypted.opening if self.part.encrypted else None
 
     @property
@@ -90,7 +90,7 @@ class ReadServer:
         return self._receipt(self.part.newest_receipt)
 
     def _receipt(self, receipt: SignedReceipt) -> Receipt:
-        """Whose signature is right."""
+        """Return a receipt whose signature is correct."""
         return check_given(receipt.signed, self.name, self.part.signer.public_key, self.about.population)
 
 
@@ -100,12 +100,13 @@ def _no_start(_encoded: bytes) -> tuple[Read, Verified]:
 
 @dataclass(frozen=True)
 class Read:
-    """
+    """Parts of a release file, with what the auditor has.
+
     Args:
-        given_authority, given_servers, given_starts: what the auditor trusts and has: the authority, the names of the
-            measurement servers, and release files of the trainings whose models are starts.
-        is_refitted: whether the auditor has the rows, and the model is fitted again.
-        of_start: checks the release file of a start.
+        given_authority, given_servers, given_starts: authority that the auditor trusts, names of the measurement
+            servers, and release files of the trainings whose models are starts.
+        is_refitted: True if the auditor has the rows, and the model is fitted again.
+        of_start: function that checks the release file of a start.
     """
 
     parts: Parts
@@ -118,22 +119,22 @@ class Read:
 
     @cached_property
     def servers(self) -> list[ReadServer]:
-        """One, or two that hold shares."""
+        """One server, or two servers that hold shares."""
         return [ReadServer(part, self) for part in self.parts.servers]
 
     @property
     def names(self) -> str:
-        """Of the servers."""
+        """Names of the servers."""
         return " and ".join(server.name for server in self.servers)
 
     @property
     def request(self) -> AggregateOpen:
-        """In all that the fit depends on, the other server's is the same."""
+        """Request of the first server. The other server's request is the same in all that the fit depends on."""
         return self.servers[0].request
 
     @cached_property
     def own(self) -> AggregateOpen:
-        """Of the active party's rows alone, where others hold columns too; else the request."""
+        """Request for only the active party's rows if others hold columns too; else the request."""
         if not self.request.blocks:
             return self.request
         own_bound, consumer = self.parts.sum.own_norm_bound or 0, self.servers[0].about.consumer
@@ -141,13 +142,13 @@ class Read:
 
     @property
     def holders(self) -> tuple[str, ...]:
-        """Of columns: the active party, and the passive ones by name."""
+        """Parties with columns: the active party, then the passive parties by name."""
         blocks = blocks_of(self.request, culprit=self.servers[0].about.consumer)
         return (self.parts.party.name, *(block.holder for block in blocks))
 
     @cached_property
     def answer(self) -> NoisySum:
-        """Of all servers together; of an encrypted one as the file opens it."""
+        """Answer of all servers together; an encrypted answer as the file opens it."""
         answers = [server.answer for server in self.servers]
         if len(answers) == 1:
             return replace(answers[0], sums=self.opened, ciphertexts=b"") if self.request.key else answers[0]
@@ -155,11 +156,11 @@ class Read:
 
     @property
     def opened(self) -> npt.NDArray[np.int64]:
-        """What the active party says that an encrypted sum is."""
+        """Content of an encrypted sum, as the active party states it."""
         try:
             return np.array(self.parts.sum.sums, np.int64)
         except OverflowError:
-            raise DataError("it is a sum that no labels give") from None
+            raise DataError("no labels give this sum") from None
 
     @cached_property
     def authority(self) -> x509.Certificate:
@@ -184,7 +185,7 @@ class Read:
 
     @cached_property
     def part(self) -> VerticalModelPart:
-        """The active party's, where others hold columns too."""
+        """Part of the active party if others hold columns too."""
         part = VerticalModelPart.from_dict(self.parts.model)
         if part.to_dict() != self.parts.model:
             raise DataError("the part of the model is not written as a training writes it")
@@ -192,7 +193,7 @@ class Read:
 
     @property
     def sent(self) -> SentColumns:
-        """What the active party's rows were made of."""
+        """Sources of the active party's rows."""
         if self.request.blocks:
             return SentColumns(self.part.standardiser, self.part.intercept is not None)
         return SentColumns(self.model.standardiser, self.model.intercept)

@@ -1,4 +1,4 @@
-"""With the features at hand: the rows rounded again, their hash, and the model fitted again, bit for bit."""
+"""Checks with the features: the rows are rounded again and hashed, and the model is fitted again, bit for bit."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ from blindfit.parties.walr.release_file import ROWS_FORMAT
 
 @dataclass(frozen=True)
 class SentRows:
-    """Which rows were sent, from `training_rows.json`."""
+    """The rows that were sent, from `training_rows.json`."""
 
     salt: bytes
     ids: list[str]
-    not_counted: list[int] | None  # None: the server alone knows, as others hold columns too
+    not_counted: list[int] | None  # None: only the server knows, because others hold columns too
 
     @classmethod
     def read(cls, path: Path) -> SentRows:
-        """Raises DataError: it is no such file."""
+        """Raise DataError: the file is not a training_rows.json."""
         content = read_json(path)
         if not isinstance(content, dict) or content.get("format") != ROWS_FORMAT or not _is_rows(content):
             raise DataError(f"{path} is not the training_rows.json of a WALR training")
@@ -60,7 +60,7 @@ def _is_rows(content: dict[str, Any]) -> bool:
 class Refit:
     """
     Args:
-        table: a file or a URL, as in a party's file; with a column `row_id`, and the model's columns.
+        table: file or URL, as in a party file; it has a column `row_id`, and the model's columns.
     """
 
     table: str
@@ -69,7 +69,7 @@ class Refit:
     _rows: dict[int, IntegerRows] = field(default_factory=dict)
 
     def checks(self, read: Read) -> dict[str, Check]:
-        """Columns of several parties are at none of them, so nobody but the server fits such a model again."""
+        """Return the checks. If several parties hold columns, only the server can fit the model again."""
         checks: dict[str, Check] = {"features: hash of the rows": self.hash}
         return checks if read.request.blocks else {**checks, "features: model fitted again": self.fit}
 
@@ -79,24 +79,24 @@ class Refit:
         for batch in ConsumerRows(tuple(self.sent.ids), rows).batches():
             content.update(batch)
         if len(rows) != request.n_rows or content.digest() != request.content_sha256:
-            raise DataError("these are not the rows and ids that were sent")
+            raise DataError("these rows and ids are not the ones that were sent")
         if request.in_shares or request.key:
             how = "in shares" if request.in_shares else "encrypted"
-            return f"{len(rows)} rows, as charged; that they are those which came {how}, no server could see"
+            return f"{len(rows)} rows, as charged; no server could see that they are the rows which came {how}"
         return f"{len(rows)} rows"
 
     def fit(self, read: Read) -> str:
         request, answer = read.request, read.answer
         fit, model, settings = read.parts.fit, read.model, read.settings
         if self.sent.not_counted is None:
-            raise DataError("training_rows.json is of a training with columns at several parties")
+            raise DataError("training_rows.json comes from a training with columns at several parties")
         if fit.batches_seed is None:
-            raise DataError("the seed of the fit is not there")
+            raise DataError("the seed of the fit is missing")
         kept = np.ones(len(self.sent.ids), np.bool_)
         kept[self.sent.not_counted] = False
         rows = self._integers(read)
         if kept.sum() != answer.rows_kept:
-            raise DataError("another number of rows counted than training_rows.json says")
+            raise DataError("training_rows.json has another number of counted rows than the release")
         start = None if fit.init is None else np.array(fit.init.weights)
         columns, generator = read.sent, generator_of(bytes.fromhex(fit.batches_seed))
         to_fit = rows_to_fit(rows, kept, columns.trained_on, request)
@@ -104,9 +104,9 @@ class Refit:
         weights = found.result.weights
         if weights.tobytes() != model.weights.tobytes():
             furthest = float(np.abs(weights - model.weights).max()) if weights.shape == model.weights.shape else np.inf
-            raise DataError(f"the weights are others, by up to {furthest:.3g}")
+            raise DataError(f"the weights differ by up to {furthest:.3g}")
         if (found.l2, found.result.solver, found.result.iterations) != (fit.l2, fit.solver, fit.iterations):
-            raise DataError("the fit took another way than the file says")
+            raise DataError("the fit differs from the file in its penalty, solver or iterations")
         return "the same weights, bit for bit"
 
     def _integers(self, read: Read) -> IntegerRows:
@@ -122,7 +122,7 @@ class Refit:
         return fixed_point.quantise_rows(columns.of(features), request.norm_bound, request.frac_bits)
 
     def _features(self, scale: Standardiser) -> NDArray[np.float64]:
-        """Of the rows that were sent, in their order."""
+        """Return the features of the rows that were sent, in their order."""
         if self.row_id in scale.record.names:
             raise ConfigError(
                 f"{self.row_id} is a column of the model: it cannot be the id", hint="name another column: --id COLUMN"

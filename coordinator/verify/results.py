@@ -1,4 +1,4 @@
-"""What the checks of a release file find: each result is a line."""
+"""Results of the checks of a release file: each result is a line."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class NotCovered:
-    """What a check finds where nothing in the file shows that a part of the claim is true."""
+    """Result of a check if nothing in the file shows that a part of the claim is true."""
 
     what: str
 
@@ -18,8 +18,8 @@ class NotCovered:
 class Result:
     """
     Attributes:
-        why: why the check failed; empty if it did not.
-        not_covered: what the file does not show; empty if the check covers all of its claim.
+        why: reason of the failure; empty if the check passed.
+        not_covered: part of the claim that the file does not show; empty if the check covers the whole claim.
     """
 
     name: str
@@ -32,11 +32,11 @@ class Verified:
     results: list[Result]
     fingerprints: dict[str, str] = field(default_factory=dict)  # SHA-256 of the certificates in the file
     model: Mapping[str, Any] = field(default_factory=dict)
-    not_for: tuple[str, ...] = ()  # servers to which the noisy sum tells of rows that they could not read
+    not_for: tuple[str, ...] = ()  # servers to which the noisy sum would reveal rows that they could not read
 
     @property
     def passed(self) -> bool:
-        """Whether no check failed. What is not covered does not fail."""
+        """True if no check failed. A result that is not covered does not fail."""
         return not any(result.why for result in self.results)
 
     @property

@@ -1,4 +1,4 @@
-"""The checks of what one measurement server was asked, charged and answered."""
+"""The checks of one measurement server: its request, its charge and its answer."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from blindfit.parties.walr.release_document import Signer
 MOST_COUNTED = 10_000  # releases that are composed one by one
 
 ServerCheck = Callable[[ReadServer], str | NotCovered]
-"""Returns what it found, or what the file does not show; raises BlindfitError where it fails."""
+"""Function that returns what it found, or what the file does not show; raises BlindfitError for a failure."""
 
 
 def check_role(signer: Signer, wanted: str) -> str | NotCovered:
     """Check the role in a signer's certificate.
 
     Raises:
-        DataError: the certificate is one of another role.
+        DataError: the certificate carries another role.
     """
     role = role_of(key_proof.read_certificate_der(signer.proof.certificate, signer.name))
     if role is None:
@@ -40,7 +40,7 @@ def check_role(signer: Signer, wanted: str) -> str | NotCovered:
             f"the certificate of {signer.name} carries no role, so any party of the authority could have signed: "
             f"`blindfit certs issue --role {wanted}` writes one"
         )
-    require(role == wanted, f"the certificate of {signer.name} is one of the role {role}, and not {wanted}")
+    require(role == wanted, f"the certificate of {signer.name} carries the role {role}, and not {wanted}")
     return role
 
 
@@ -58,9 +58,9 @@ def _key(server: ReadServer) -> str:
 
 def _names(server: ReadServer) -> str:
     about, party = server.about, server.of.parts.party.name
-    require(about.server == server.name, "the release names another server than the one that signs")
-    require(about.consumer == party, "the release was made to another party than the one that seals")
-    require(server.name != party, f"{party} signs as its own measurement server: nobody else counted or drew noise")
+    require(about.server == server.name, "the release names another server than the signer")
+    require(about.consumer == party, "the release was made to another party than the sealing party")
+    require(server.name != party, f"{party} signs as its own measurement server: no other party counted or drew noise")
     return f"{about.server} to {about.consumer}"
 
 
@@ -73,7 +73,7 @@ def _newest(server: ReadServer) -> str:
     require(last.covers(first), "it proves fewer charges than the release's own receipt")
     require(last.position >= first.position, "it is older than the release's own receipt")
     known = dict([(last.position, last.entry_hash), *last.landmarks])
-    require(known.get(first.position, first.entry_hash) == first.entry_hash, "it is of another ledger")
+    require(known.get(first.position, first.entry_hash) == first.entry_hash, "it belongs to another ledger")
     return f"entry {last.position} of the ledger"
 
 
@@ -93,7 +93,7 @@ def _moment(text: str) -> datetime:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise DataError("the time of the ledger entry is none") from None
+        raise DataError("the time of the ledger entry is not a valid time") from None
     require(moment.tzinfo is not None, "the time of the ledger entry has no zone")
     return moment
 
@@ -101,9 +101,11 @@ def _moment(text: str) -> datetime:
 def _noise(server: ReadServer) -> str:
     request, answer = server.request, server.answer
     mechanism = walr.mechanism_of(request)
-    require(answer.event == mechanism.event(answer.neighbours).canonical(), "the event is not that of the parameters")
-    require(answer.sensitivity == float(request.sensitivity), "the sensitivity is not that of the norm bound")
-    require(answer.noise_std == math.sqrt(mechanism.sigma_squared), "noise_std is not that of epsilon and delta")
+    require(
+        answer.event == mechanism.event(answer.neighbours).canonical(), "the event does not follow from the parameters"
+    )
+    require(answer.sensitivity == float(request.sensitivity), "the sensitivity does not follow from the norm bound")
+    require(answer.noise_std == math.sqrt(mechanism.sigma_squared), "noise_std does not follow from epsilon and delta")
     delta = gaussian_delta(mechanism.noise_multiplier, request.epsilon)
     require(delta <= request.delta * (1 + BUDGET_SLACK), "the noise is too small for epsilon and delta")
     claim = f"epsilon {request.epsilon:g}, delta {request.delta:g}"
@@ -111,7 +113,7 @@ def _noise(server: ReadServer) -> str:
 
 
 def _range(server: ReadServer) -> str:
-    """A share of a sum is any number of the field; a sum of labels is not."""
+    """Check that labels can give the sum. A share of a sum is any number of the field; a sum of labels is not."""
     request, answer = server.request, server.answer
     if server.of.settings.trust in ASK_TWO_SERVERS:
         two_servers.step_2_check(request, consumer=server.about.consumer)
@@ -119,7 +121,7 @@ def _range(server: ReadServer) -> str:
         return "numbers modulo 2^61 - 1"
     sums = server.of.opened if request.key else answer.sums
     reach = request.n_rows * request.norm_bound + NOISE_REACH * answer.noise_std
-    require(float(np.abs(sums.astype(np.float64)).max(initial=0.0)) <= reach, "it is a sum that no labels give")
+    require(float(np.abs(sums.astype(np.float64)).max(initial=0.0)) <= reach, "no labels give this sum")
     return "a sum that labels can give"
 
 
@@ -135,23 +137,23 @@ def _events(charges: Charges) -> Iterator[ReleaseEvent]:
 
 
 def _count(server: ReadServer) -> str:
-    """That all charges up to the newest are within the budget, this one among them."""
+    """Check that all charges up to the newest, with this one, are within the budget."""
     answer, newest = server.answer, server.newest
     if not server.receipt.charges.sums:
         require(answer.event in dict(server.receipt.charges.counted), "the receipt does not count this release")
     events = list(_events(newest.charges))
     spent = spent_epsilon(events, answer.budget_delta)
-    require(spent <= answer.budget_epsilon * (1 + BUDGET_SLACK), f"{spent:.4g} is spent, more than the budget")
+    require(spent <= answer.budget_epsilon * (1 + BUDGET_SLACK), f"{spent:.4g} is spent, which exceeds the budget")
     others = "at least " if newest.charges.sums else ""
     return f"{others}{len(events)} in all, {spent:.4g} of {answer.budget_epsilon:g} at delta {answer.budget_delta:g}"
 
 
 def _policy(server: ReadServer) -> str:
     request, answer = server.request, server.answer
-    require(request.n_rows >= answer.min_rows, "fewer rows than min_rows were sent")
+    require(request.n_rows >= answer.min_rows, "the request has fewer rows than min_rows")
     require(answer.rows_kept >= answer.min_rows, "fewer rows than min_rows counted")
-    require(request.epsilon <= answer.max_epsilon, "epsilon is more than max_epsilon")
-    require(request.delta <= answer.max_delta, "delta is more than max_delta")
+    require(request.epsilon <= answer.max_epsilon, "epsilon is larger than max_epsilon")
+    require(request.delta <= answer.max_delta, "delta is larger than max_delta")
     return f"min_rows {answer.min_rows}, max_epsilon {answer.max_epsilon:g}, max_delta {answer.max_delta:g}"
 
 

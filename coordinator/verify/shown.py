@@ -1,4 +1,4 @@
-"""What `blindfit verify` finds."""
+"""The output of `blindfit verify`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ def verify(
 ) -> Found:
     if (features is None) != (rows is None):
         raise ConfigError(
-            "--features and --rows go together", hint="--rows is the training_rows.json beside the active party's model"
+            "--features and --rows go together",
+            hint="--rows is the training_rows.json next to the active party's model",
         )
     trusted: x509.Certificate | None = read_certificate(authority) if authority else None
     more = Refit(features, row_id, SentRows.read(rows)).checks if features and rows else None
@@ -61,7 +62,7 @@ def _render(verified: Verified) -> Iterator[RenderableType]:
         yield f"certificate of {plain(name)}: SHA-256 {fingerprint}"
     yield from (_line(result) for result in verified.results)
     if verified.passed and (open_lines := len(verified.not_covered)):
-        yield f"No check failed, and {quantity(open_lines, 'line')} above, marked NOT COVERED, rest on somebody's word."
+        yield f"No check failed. {quantity(open_lines, 'line')} above, marked NOT COVERED, rest only on a party's word."
 
 
 def _line(result: Result) -> RenderableType:

@@ -1,4 +1,4 @@
-"""Why tables that are all on this machine have no row in common."""
+"""The reason why tables on this machine have no row in common."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from blindfit.algorithms.errors import DataError
 
-#: What ids may differ in, and how they look without it. White space around them counts nowhere.
+#: Possible differences of ids, and a function that removes each. White space around ids never counts.
 DIFFERENCES: Mapping[str, Callable[[Any], Any]] = {
     "capitals": pc.utf8_lower,
     "white space within": lambda ids: pc.replace_substring_regex(ids, r"\s+", ""),
@@ -20,16 +20,20 @@ ALL = "all of these"
 
 
 def none_in_common(ids: Mapping[str, Any]) -> DataError:
-    """
+    """Return an error that names the likely difference.
+
     Args:
-        ids: by party, as they are compared.
+        ids: ids by party, in the form in which they are compared.
     """
     said = "0 common rows: no id is in the tables of all parties"
     for what, without in _ways().items():
         alike = len(set.intersection(*(set(without(own).to_pylist()) - {""} for own in ids.values())))
         if alike:
-            return DataError(f"{said}, and {alike:,} would be but for {what}", hint="write ids alike in every table")
-    return DataError(said, hint="are they ids of the same kind, of the same people?")
+            return DataError(
+                f"{said}; {alike:,} would be in all tables without {what}",
+                hint="write ids in the same form in every table",
+            )
+    return DataError(said, hint="check that the ids are of the same kind and the same people")
 
 
 def _ways() -> Mapping[str, Callable[[Any], Any]]:

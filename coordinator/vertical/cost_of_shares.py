@@ -1,7 +1,7 @@
-"""What a training in shares would take: counted by going through its program, timed by a small training here and now.
+"""The cost of a training on secret shares: counted from its program, timed by a small training on this machine.
 
-What the parties compute grows with what is dealt. What they wait for grows with the rounds: in each of them every data
-party sends a message to every other, and goes on when all of theirs are there.
+Computation grows with what is dealt. Waiting grows with the rounds: in each round every data party sends a message to
+every other, and goes on when all messages are there.
 """
 
 from __future__ import annotations
@@ -29,23 +29,24 @@ from blindfit.coordinator.vertical.counted import Counted, counting_seat
 from blindfit.parties.wire.channel import LocalNetwork
 
 BYTES_PER_ELEMENT = 8
-# In seconds of a core, between processes over TLS: from the processor time that 40 epochs of 38 rounds took more.
+# In seconds of a core, between processes over TLS: measured as additional processor time of 40 epochs of 38 rounds.
 MESSAGE_S = 0.0025
 NOISE_S = 44e-6  # of a core, to draw one number of noise exactly
-BUSY = 0.88  # of a machine's cores when all parties share it: they also wait for each other
-TRAINED_ROWS, TESTED_ROWS = (64, 2048), 128  # of the trials
-ENCRYPTED_ROWS = (16, 128)  # likewise, where weights are encrypted
+BUSY = 0.88  # used share of a machine's cores if all parties share it: they also wait for each other
+TRAINED_ROWS, TESTED_ROWS = (64, 2048), 128  # for the trials
+ENCRYPTED_ROWS = (16, 128)  # the same, for encrypted weights
 WITHOUT_END = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class Speed:
-    """Of one core of this machine while nothing else uses it: all parties' work, the dealer's included, on what one
-    element that is dealt is for.
+    """Speed of one core of this machine if nothing else uses it, for each element that is dealt.
+
+    The time covers the work of all parties, with the key node.
 
     Attributes:
-        element_s: of training.
-        compared_s: of figures of test rows, which are made of comparisons.
+        element_s: seconds of an element of the training.
+        compared_s: seconds of an element of figures of test rows, which consist of comparisons.
     """
 
     element_s: float
@@ -54,10 +55,11 @@ class Speed:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """
+    """Cost of a training, by part.
+
     Attributes:
-        start: rows and labels put in, and all trainings of folds.
-        first, epoch: one epoch, and each after it, which also compares losses.
+        start: input of rows and labels, and all trainings of folds.
+        first, epoch: first epoch, and each later epoch, which also compares losses.
         end: weights and figures.
     """
 
@@ -69,16 +71,16 @@ class Cost:
 
     @property
     def all(self) -> Counted:
-        """Of a training that runs to its last epoch."""
+        """Cost of a training that runs to its last epoch."""
         return self.start + self.first + self.epoch.times(self.parameters.epochs - 1) + self.end
 
     def epoch_seconds(self, speed: Speed, cores: int) -> float:
-        """All parties on this machine, and nothing else."""
+        """Return the seconds of an epoch, with all parties on one machine that runs nothing else."""
         counted = self.epoch if self.parameters.epochs > 1 else self.first
         return self._seconds(counted, speed.element_s, cores) + self._noise_seconds(1, cores)
 
     def train_seconds(self, speed: Speed, cores: int) -> float:
-        """The same, of a training that runs to its last epoch."""
+        """Return the seconds of a training that runs to its last epoch, likewise."""
         trained_s = self._seconds(self.all - self.end, speed.element_s, cores)
         opened_s = self._seconds(self.end, speed.compared_s, cores)
         return trained_s + opened_s + self._noise_seconds(self.parameters.epochs, cores)
@@ -89,7 +91,7 @@ class Cost:
         return (counted.dealt * element_s + messages * MESSAGE_S) / (BUSY * min(cores, parties + 1))
 
     def _noise_seconds(self, epochs: int, cores: int) -> float:
-        """Every data party draws its own, for each weight in each step."""
+        """Return the seconds in which every data party draws its noise, for each weight in each step."""
         p = self.parameters
         if p.noise is None:
             return 0.0
@@ -98,7 +100,7 @@ class Cost:
         return numbers * NOISE_S * parties / (BUSY * min(cores, parties + 1))
 
     def dealt_bytes(self, counted: Counted) -> int:
-        """From the key node to the active party."""
+        """Return the bytes from the key node to the active party."""
         return BYTES_PER_ELEMENT * counted.dealt
 
     def count_exchanged_bytes(self, counted: Counted) -> int:
@@ -109,7 +111,7 @@ class Cost:
 
 
 def cost_of(parameters: FalconParameters) -> Cost:
-    """Count what a job takes. A training that a grid chooses has the epochs of the point that has most."""
+    """Count the cost of a job. A training with a grid has the epochs of the largest grid point."""
     if parameters.selection is None:
         return _cost_of_training(parameters)
     points = range(len(parameters.selection.points))
@@ -130,7 +132,7 @@ def _count_descents(p: FalconParameters, point: int) -> Counted:
 
 
 def _count_figures(p: FalconParameters, chosen: Selection) -> Counted:
-    """Count what the figures of all grid points take, after each fold was trained."""
+    """Count the cost of the figures of all grid points, after each fold was trained."""
     seat = counting_seat(p)
     shape = (p.rows, sum(p.columns))
     rows = DealerMatrix(np.broadcast_to(np.uint64(0), shape))
@@ -143,7 +145,7 @@ def _count_figures(p: FalconParameters, chosen: Selection) -> Counted:
 
 
 def _cost_of_training(parameters: FalconParameters) -> Cost:
-    """Goes through two epochs and the end of the training, without a number of anybody's."""
+    """Count two epochs and the end of the training, without any party's numbers."""
     seat, marks = counting_seat(parameters), []
 
     def mark(*_: object) -> None:
@@ -163,19 +165,19 @@ def _cost_of_training(parameters: FalconParameters) -> Cost:
 
 
 def measure(parameters: FalconParameters) -> Speed:
-    """By small trainings of this many parties and columns, on zeros, in one thread; a second or two."""
+    """Measure small trainings with this many parties and columns, on zeros, in one thread, in a second or two."""
     alone = replace(parameters, selection=None, validation_rows=0, test_rows=0, epochs=1, noise=None)
     trained_rows = TRAINED_ROWS if parameters.key_bits is None else ENCRYPTED_ROWS
     few, many = (replace(alone, batch_rows=(rows,)) for rows in trained_rows)
     tested = replace(alone, batch_rows=trained_rows[:1], test_rows=TESTED_ROWS)
-    _seconds(few)  # what is made once is made
+    _seconds(few)  # makes what is made once
     more = cost_of(many).all.dealt - cost_of(few).all.dealt
     trained_s = max(0.0, _seconds(many) - _seconds(few))
     return Speed(trained_s / more, _seconds(tested) / cost_of(tested).all.dealt)
 
 
 def _seconds(parameters: FalconParameters) -> float:
-    """Of this thread's own time, so that what else runs here does not count."""
+    """Return seconds of this thread's own time, so that other programs do not count."""
     key = None if parameters.key_bits is None else _key(parameters.key_bits)
     started = time.thread_time()
     asyncio.run(_train_on_zeros(parameters, key))
@@ -184,7 +186,7 @@ def _seconds(parameters: FalconParameters) -> float:
 
 @cache
 def _key(bits: int) -> PrivateKey:
-    """For trials on zeros, and nothing else."""
+    """Return a key only for trials on zeros."""
     return generate_private_key(bits)
 
 

@@ -1,4 +1,4 @@
-"""A seat that goes through the program of a training in shares with zeros, and counts what the others would do."""
+"""A data party that runs the program of a training on secret shares with zeros, and counts all operations."""
 
 from __future__ import annotations
 
@@ -28,13 +28,14 @@ from blindfit.algorithms.sharing.shares import Share
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """
+    """Counted operations.
+
     Attributes:
-        rounds: in each, every data party sends a message to every other, and waits for theirs.
+        rounds: number of rounds; in each, every data party sends a message to every other, and waits for the others.
         dealt: elements that the dealer sends to the first data party.
         opened: elements of which each data party sends its share to every other.
         put_in: elements that their owner sends to every other data party.
-        ciphertexts: that each data party sends to every other.
+        ciphertexts: ciphertexts that each data party sends to every other.
     """
 
     rounds: int = 0
@@ -60,17 +61,19 @@ class Counted:
 
 
 class CountingSeat(BlindSeat):
-    """As a data party's, without shares: its holder has no MACs, whether or not they are counted.
+    """A data party without shares. It has no MACs, also if MACs are counted.
 
     Attributes:
-        counted: so far.
+        counted: operations up to now.
     """
 
     def __init__(self, *, macs: bool) -> None:
         super().__init__("counted")
         self._macs, self._unchecked = macs, 0
         self._openings: list[int] = []
-        self._of_a_step: dict[tuple[int, float, float, float], tuple[int, list[int]]] = {}  # dealt, and what is opened
+        self._of_a_step: dict[
+            tuple[int, float, float, float], tuple[int, list[int]]
+        ] = {}  # elements dealt, and openings
         self.counted = Counted()
 
     async def deal(self, item: Item) -> None:
@@ -88,7 +91,7 @@ class CountingSeat(BlindSeat):
             await self.check()
 
     async def put_in_matrix(self, widths: Sequence[int], rows: int, _mine: Elements | None, /) -> SecretMatrix:
-        """Without the arrays: all rows of all parties at once are large."""
+        """Count a matrix without making its arrays: all rows of all parties at once are large."""
         for place, width in enumerate(widths):
             await self.deal(products.mask_item("features", place, (rows, width)))
             self.counted += Counted(put_in=rows * width)
@@ -101,12 +104,12 @@ class CountingSeat(BlindSeat):
     async def move(
         self, step: Step, _batch: SecretMatrix, labels: Labels, state: ModelState, _noise: Share | None = None, /
     ) -> tuple[ModelState, Share]:
-        """Steps of equal sizes are gone through once."""
+        """Count a step. Steps of equal sizes are run once."""
         alike = (step.rows, step.l2, step.l1, step.momentum)
         if alike in self._of_a_step:
             dealt, openings = self._of_a_step[alike]
             self.counted += Counted(dealt=dealt)
-            for elements in openings:  # one by one, as a check may fall between them
+            for elements in openings:  # one by one, because a check may come between them
                 await self._open(elements)
             return state, zeros((step.rows,))
         before, self._openings = self.counted.dealt, []
@@ -125,7 +128,7 @@ class CountingSeat(BlindSeat):
 
 
 class CountingThresholdSeat(BlindWeights, CountingSeat):
-    """The same where weights are encrypted."""
+    """A counting data party with encrypted weights."""
 
     def __init__(self, p: FalconParameters, key_bits: int) -> None:
         super().__init__(macs=False)
@@ -135,7 +138,7 @@ class CountingThresholdSeat(BlindWeights, CountingSeat):
         self, step: Step, batch: SecretMatrix, labels: Labels, state: ModelState, _noise: Share | None = None, /
     ) -> tuple[ModelState, Share]:
         await self.scores(step.name, batch, state)
-        self.counted += Counted(ciphertexts=step.rows)  # of masks, beside the masked scores
+        self.counted += Counted(ciphertexts=step.rows)  # of masks, in addition to the masked scores
         _, coarse = await residuals(self, self._scales, step, zeros((step.rows,)), labels)
         await self._open(step.rows)
         return state, coarse
@@ -155,7 +158,7 @@ class CountingThresholdSeat(BlindWeights, CountingSeat):
         return await super().with_weights(name, weights, bits)
 
     def _count_conversion(self, numbers: int, largest: float) -> None:
-        """Count the packed and masked ciphertexts, and as many partial decryptions."""
+        """Count the packed and masked ciphertexts, and the partial decryptions."""
         slot_bits = self._scales.masking(largest, self._scales.weight_bits + self._scales.max_feature_bits).slot_bits
         slots = (self._key_bits - 2) // slot_bits
         self.counted += Counted(rounds=2, ciphertexts=2 * -(-numbers // slots))

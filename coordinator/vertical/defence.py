@@ -1,4 +1,4 @@
-"""What stood between what is sent and whoever would read rows in it: one line of a page each."""
+"""A defence between what is sent and anyone who would read rows in it: one line of a page each."""
 
 from __future__ import annotations
 
@@ -18,6 +18,6 @@ class Defence:
 
 
 def names_of_those_on(defences: Iterable[Defence]) -> str:
-    """Those that are on: a, b and c."""
+    """Return the names of the defences that are on: a, b and c."""
     names = [defence.name[:1].lower() + defence.name[1:] for defence in defences if defence.is_on]
     return ", ".join(names[:-1]) + f" and {names[-1]}"

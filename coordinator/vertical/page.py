@@ -1,4 +1,4 @@
-"""What the pages of vertical trainings share."""
+"""Parts that the pages of vertical trainings share."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ CARDS_IN_A_ROW = 4
 
 
 def render(template: str, report: Report, facts: JointFigures, **parts: Any) -> str:
-    """
+    """Return the page.
+
     Args:
-        parts: what the template needs and not every page of a vertical training has.
+        parts: parts of the template that not every page of a vertical training has.
     """
     models = report["models"]
     return page.render(
@@ -38,9 +39,10 @@ def render(template: str, report: Report, facts: JointFigures, **parts: Any) -> 
 
 
 def cards(facts: JointFigures, report: Report, *, ended: str, promise: Sequence[Card]) -> Iterator[Card]:
-    """
+    """Yield the cards.
+
     Args:
-        ended: why the training ended.
+        ended: reason why the training ended.
     """
     yield from _row_cards(facts)
     yield Card("Epochs", count(facts.fit.epochs), ended)
@@ -67,7 +69,7 @@ def _party_row(facts: JointFigures, report: Report, name: str) -> PartyRow:
 
 
 def _list_dropped_columns(facts: JointFigures) -> list[tuple[str, str]]:
-    """Return lines of the job's table."""
+    """Return lines of the job's table about dropped columns."""
     return [
         (f"constant columns of {name}, dropped", ", ".join(rows.dropped_columns))
         for name, rows in facts.rows.items()

@@ -1,4 +1,4 @@
-"""What the pre-flights of vertical trainings share: parties' rows, their alignment by ids and their split, on trial."""
+"""Parts that the pre-flights of vertical trainings share: rows, their alignment by ids and their split, on trial."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from blindfit.parties.training.rows import PartyRows, read_rows
 from blindfit.parties.vertical.alignment import Alignment, order_of
 from blindfit.parties.vertical.prepared import Preparation, Prepared, prepare
 
-ROWS_PER_COLUMN = 10  # fewer training rows to a column overfit
+ROWS_PER_COLUMN = 10  # with fewer training rows for each column, the model overfits
 FEW_TEST_ROWS = 100
 
 J = TypeVar("J", bound=Job[Any])
@@ -51,7 +51,7 @@ def who(learnt: Iterable[Learnt], colluding: Iterable[str], out_of_model: Iterab
 
 def unsafe(option: str, flags: Iterable[str]) -> Iterator[Finding]:
     for flag in flags:
-        yield Finding("warning", option, f"{flag} is allowed; the report will say so")
+        yield Finding("warning", option, f"{flag} is allowed; the report will state this")
 
 
 # --- the parties' rows -------------------------------------------------------------------------------------
@@ -63,10 +63,11 @@ def check_all(
     check_party: Callable[[J, Roles, PartyHere, Rows], Iterable[Finding]],
     try_all: Callable[[J, Roles, Rows, Mapping[str, PartyHere]], Iterable[Finding]],
 ) -> Iterator[Finding]:
-    """
+    """Yield the findings of all data parties.
+
     Args:
-        check_party: of one data party, whose rows it adds.
-        try_all: where the rows of all of them are here.
+        check_party: function that checks one data party and adds its rows.
+        try_all: function that tries the training if the rows of all parties are here.
     """
     roles = roles_of(job)
     data = {party.name: party for party in here if party.name in roles.chain}
@@ -83,7 +84,7 @@ def check_all(
 
 
 def read_own(party: PartyHere, rows: Rows, *, active: bool) -> Iterator[Finding]:
-    """Adds the party's rows."""
+    """Read the party's rows and add them to `rows`."""
     source = party.source()
     found = read_rows(source.with_gaps(), labels=active, report=lambda *_: None)
     yield Finding("ok", party.name, f"{len(found.features):,} rows, {len(source.model_columns)} features")
@@ -92,7 +93,7 @@ def read_own(party: PartyHere, rows: Rows, *, active: bool) -> Iterator[Finding]
 
 
 def rows_here(job: Job[Any], here: Sequence[PartyHere]) -> tuple[Rows, dict[str, TableRecord]]:
-    """Return the rows of data parties that are all here, and what their columns are made of."""
+    """Return the rows of data parties that are all here, and the records of their columns."""
     roles = roles_of(job)
     sources = {party.name: party.source().with_gaps() for party in here if party.name in roles.chain}
     rows = {
@@ -102,7 +103,7 @@ def rows_here(job: Job[Any], here: Sequence[PartyHere]) -> tuple[Rows, dict[str,
 
 
 def repeat_rows(rows: Rows, times: int) -> Rows:
-    """Return tables that have each row so many times, under other ids: for what a larger job would take."""
+    """Return tables with so many copies of each row, under other ids, to forecast a larger job."""
     found: Rows = {}
     for name, own in rows.items():
         ids = [f"{name_} {copy}" for copy in range(times) for name_ in own.ids.to_pylist()]
@@ -111,15 +112,15 @@ def repeat_rows(rows: Rows, times: int) -> Rows:
     return found
 
 
-# --- all of them together ------------------------------------------------------------------------------------
+# --- all parties together -- ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, repr=False)
 class Trial(Generic[P]):
-    """Every party's rows in an order such as the key node may draw; the real one is another.
+    """Every party's rows in an order as the key node may draw it; the real order is another.
 
     Attributes:
-        parameters: as all parties compute them.
+        parameters: parameters as all parties compute them.
     """
 
     prepared: Mapping[str, Prepared]
@@ -131,19 +132,19 @@ class Trial(Generic[P]):
 
     @property
     def n_rows(self) -> int:
-        """In common, or slots after linkage."""
+        """Number of common rows, or of slots after linkage."""
         return len(next(iter(self.prepared.values())).rows.features)
 
 
 def common_positions(rows: Mapping[str, PartyRows]) -> Positions:
-    """Of the ids that all have, in one order."""
+    """Return the positions of the common ids, in one order."""
     places = {name: {i: place for place, i in enumerate(own.ids.to_pylist())} for name, own in rows.items()}
     common = sorted(set.intersection(*(set(own) for own in places.values())))
     return {name: np.array([own[i] for i in common], dtype=np.int64) for name, own in places.items()}
 
 
 def positions_to_train_on(rows: Mapping[str, PartyRows]) -> Positions:
-    """Raises DataError: no id is in all tables; it says what they differ in."""
+    """Raise DataError: no id is in all tables; names the difference."""
     found = common_positions(rows)
     if not all(map(len, found.values())):
         raise none_in_common({name: own.ids for name, own in rows.items()})
@@ -165,11 +166,11 @@ def prepare_rows(
     """Split and scale rows as the parties would.
 
     Args:
-        drawn: who is held out, as the parties remember it; None: a trial's draw.
-        is_linked: the positions are slots of a linkage, whose order is drawn.
+        drawn: randomness of the held-out rows, as the parties remember it; None draws for a trial.
+        is_linked: True if the positions are slots of a linkage, whose order is drawn.
 
     Raises:
-        DataError: too few rows.
+        DataError: there are too few rows.
     """
     randomness, common = drawn or job.trial_randomness, rows[roles.active].take(positions[roles.active])
     if is_linked:
@@ -192,21 +193,22 @@ def prepare_rows(
 
 
 def ready(prepared: Mapping[str, Prepared]) -> dict[str, Ready]:
-    """What every party would say of itself."""
+    """Return what every party would report of itself."""
     return {name: Ready(own.columns.shape[1]) for name, own in prepared.items()}
 
 
 def common_rows(n_rows: int, least: int) -> Finding:
     if n_rows < least:
-        text = f"{n_rows:,} rows in common are fewer than the job asks for: set align.min_common = {n_rows}, or less"
+        text = f"{n_rows:,} rows in common are fewer than the job needs: set align.min_common = {n_rows}, or less"
         return Finding("refuses", "psi", text)
     return Finding("ok", "psi", f"{n_rows:,} rows in common")
 
 
 def split(plan: RowPlan, columns: int, held_out: str, l2: str) -> Iterator[Finding]:
-    """
+    """Yield the sizes of the split, with warnings.
+
     Args:
-        columns: of all parties. held_out: what the validation rows are for. l2: the option.
+        columns: number of columns of all parties. held_out: purpose of the validation rows. l2: name of the option.
     """
     smallest = min(len(batch) for batch in plan.batches)
     yield Finding(
@@ -224,7 +226,7 @@ def split(plan: RowPlan, columns: int, held_out: str, l2: str) -> Iterator[Findi
     if 0 < len(plan.test) < FEW_TEST_ROWS:
         enough = smallest_fraction(FEW_TEST_ROWS, len(plan.train) + len(plan.validation) + len(plan.test))
         more = "use more rows" if enough is None else f"set split.test_fraction = {enough:g}, or more"
-        yield Finding("warning", "rows", f"{len(plan.test)} test rows make rough figures: {more}")
+        yield Finding("warning", "rows", f"{len(plan.test)} test rows give rough figures: {more}")
 
 
 def constant_columns(own: Prepared, name: str) -> Iterator[Finding]:

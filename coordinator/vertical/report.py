@@ -1,4 +1,4 @@
-"""What the reports of vertical trainings share: data parties hold columns of the same rows."""
+"""Parts that the reports of vertical trainings share. Data parties hold columns of the same rows."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from blindfit.parties.vertical.report import FitFigures, RowFigures
 
 MOST_SHRUNK = 0.05
 ON_ONE_MACHINE = (
-    "In this run, however, all parties ran on this machine: whoever can read its files sees all of them, and this "
-    "report shows every party's part of the model. Between organisations the coordinator never gets one."
+    "In this run, however, all parties ran on this machine: anyone who can read its files sees all of them. This "
+    "report shows every party's part of the model. Between organisations the coordinator never gets a part."
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class JointFigures:
-    """Who a training is about, and what all of them say of it.
+    """The parties of a training, and what all of them reported.
 
     Attributes:
-        rows, timing: of each data party that told.
-        evaluation: None where there are no test rows, or where it is known elsewhere.
-        selected: the outcome of the job's grid; None without one. The job then has the chosen options.
+        rows, timing: figures of each data party that reported.
+        evaluation: figures of test rows; None without test rows, or if only another party knows them.
+        selected: outcome of the job's grid; None without a grid. The job then has the chosen options.
     """
 
     roles: Roles
@@ -42,22 +42,22 @@ class JointFigures:
 
     @property
     def owners(self) -> list[str]:
-        """Who has the model, or a part of it."""
+        """Parties that have the model, or a part of it."""
         return list(self.roles.chain)
 
     @property
     def shared_rows(self) -> RowFigures:
-        """Of whoever told, the active party first: how rows are split is the same at all."""
+        """Split of the rows, from the first data party that reported. The split is the same for all parties."""
         return next(self.rows[name] for name in self.roles.chain if name in self.rows)
 
     @property
     def first_timing(self) -> TimingFigures:
-        """Of the data party that told first: they wait for each other, so their times are alike."""
+        """Times of the first data party that reported. Parties wait for each other, so their times are similar."""
         return next(iter(self.timing.values()))
 
     @property
     def features(self) -> int | None:
-        """Of all parties; None where some are not known."""
+        """Number of features of all parties; None if a party's number is not known."""
         return sum(rows.features for rows in self.rows.values()) if self.knows_all else None
 
     @property
@@ -73,7 +73,7 @@ def roles_of(report: Report) -> Roles:
 
 
 def collect_summaries(report: Report, roles: Roles) -> dict[str, Mapping[str, Any]]:
-    """Return the data parties' summaries; a party's own report, which nobody timed, has only its own."""
+    """Return the data parties' summaries. A party's own report, without times of other parties, has only its own."""
     said = {name: report["parties"][name]["summary"] for name in roles.chain}
     return said if report["seconds"] else {name: summary for name, summary in said.items() if summary}
 
@@ -92,7 +92,7 @@ def fit_of(told: Mapping[str, Mapping[str, Any]], roles: Roles) -> FitFigures:
 
 
 def members_in(party_report: Report) -> dict[str, str]:
-    """Name and role of the others that a party's own report names."""
+    """Return name and role of the other parties that a party's own report names."""
     me = party_report["party"]
     return {str(name): str(role) for name, role in dict(party_report["members"]).items() if name != me}
 
@@ -101,8 +101,10 @@ def members_in(party_report: Report) -> dict[str, str]:
 
 
 def row_lines(facts: JointFigures, held_out: str) -> Iterator[tuple[str, str]]:
-    """Args:
-    held_out: what validation rows are called.
+    """Yield the lines about rows and features.
+
+    Args:
+        held_out: name of the validation rows.
     """
     rows = facts.shared_rows
     apart = f"{count(rows.validation)} {held_out}, {count(rows.test)} test"
@@ -115,14 +117,14 @@ def row_lines(facts: JointFigures, held_out: str) -> Iterator[tuple[str, str]]:
 
 def warn_of_unsafe(option: str, flags: Iterable[str], given_up: Mapping[str, str]) -> Iterator[str]:
     for flag in flags:
-        yield f"Unsafe, and allowed by the job ({option}, {flag}): {given_up[flag]}."
+        yield f"Unsafe, but allowed by the job ({option}, {flag}): {given_up[flag]}."
 
 
 def warn_of_few_test_rows(facts: JointFigures) -> str:
     rows = facts.shared_rows.test
     if facts.evaluation is None or rows >= FEW_TEST_ROWS:
         return ""
-    return f"The model was tested on {quantity(rows, 'row')} alone: its figures are rough. Raise split.test_fraction."
+    return f"The model was tested on only {quantity(rows, 'row')}: its figures are rough. Raise split.test_fraction."
 
 
 def warn_of_shrunk_rows(facts: JointFigures) -> Iterator[str]:
@@ -138,7 +140,7 @@ def warn_of_shrunk_rows(facts: JointFigures) -> Iterator[str]:
 def describe_shortened(facts: JointFigures) -> str:
     """Describe how many rows of each party were shortened, as far as that is known."""
     known = [f"{count(rows.shrunk)} of {party}" for party, rows in facts.rows.items() if rows.shrunk is not None]
-    return f"Here {', '.join(known)}." if known else "How many is in each party's own report."
+    return f"Here {', '.join(known)}." if known else "The numbers are in each party's own report."
 
 
 # --- the statement --------------------------------------------------------------------------------------
@@ -156,10 +158,10 @@ def list_learnt_sections(
 
 MODEL_AND_TIME = (
     "A model depends on the rows that it was fitted to: consider that before giving a part of it away.",
-    "What follows from a true correlation: a good model predicts labels, even of people outside the data.",
-    "How long a computation takes, and how many rows there are.",
+    "Conclusions from a true correlation: a good model predicts labels, even of people outside the data.",
+    "The duration of a computation, and the number of rows.",
 )
 
 
 def not_covered(*more: str) -> Section:
-    return Section("not-covered", "What else tells something", (*MODEL_AND_TIME, *more))
+    return Section("not-covered", "Other sources of information", (*MODEL_AND_TIME, *more))

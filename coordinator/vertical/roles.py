@@ -10,7 +10,7 @@ from blindfit.algorithms.errors import DataError
 
 @dataclass(frozen=True, slots=True)
 class Roles:
-    """Who is who in a vertical job; passive parties in the order of the chain."""
+    """Roles in a vertical job; passive parties in the order of the chain."""
 
     active: str
     passives: tuple[str, ...]
@@ -18,7 +18,7 @@ class Roles:
 
     @classmethod
     def of(cls, roles: Mapping[str, str]) -> Roles:
-        """Takes each party's role.
+        """Take each party's role.
 
         Raises:
             DataError: a role is missing.
@@ -35,7 +35,7 @@ class Roles:
 
 @dataclass(frozen=True, slots=True)
 class Learnt:
-    """What somebody learns: `topic` is the role, for programs; `who` is in words."""
+    """Knowledge of one role: `topic` is the role, for programs; `who` is text for a person."""
 
     topic: str
     who: str

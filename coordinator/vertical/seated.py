@@ -1,7 +1,7 @@
-"""The data parties of a training that is only checked, seated as `blindfit run` seats them.
+"""The data parties of a training that is only checked, set up as `blindfit run` sets them up.
 
-Each finds what its guards would refuse because of earlier jobs, with its own account, budget and remembered draws.
-Nothing is sent or counted.
+Each party finds what its guards would refuse because of earlier jobs, from its own account, budget and remembered
+draws. Nothing is sent or counted.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ M = TypeVar("M", bound=Method[Any, Any, Any, Any])
 
 @dataclass(frozen=True, repr=False)
 class Seat(Generic[M]):
-    """A data party in its seat."""
+    """One data party of the trial."""
 
     party: Party
     session: Session[Any]
@@ -46,10 +46,10 @@ class Seat(Generic[M]):
     def agree(
         self, trial: Trial[Any], drawn: PublicRandomness, told: Mapping[str, Ready], resumed: int
     ) -> Agreed[Any, Any]:
-        """Return what the party would have once all parties have said what they have.
+        """Return what the party would have after all parties reported their columns.
 
         Args:
-            resumed: the epoch after which the training goes on.
+            resumed: epoch after which the training goes on.
         """
         own, alignment = trial.prepared[self.session.me.name], np.arange(trial.n_rows)
         first = self.work.checkpoints.first_epoch(resumed, trial.parameters.epochs)
@@ -57,7 +57,7 @@ class Seat(Generic[M]):
         return Agreed(None, Alignment(alignment), own, named, told, trial.parameters, resumed, first)
 
     def may_repeat(self) -> bool:
-        """Return whether a training on the snapshot was counted before."""
+        """Return True if a training on the snapshot was counted before."""
         account, read = Account.of(self.party.settings, self.session.me.dataset), self.session.published.id
         with self.party.store.view() as reader:
             counted = [*account.entries(reader, "scores"), *account.entries(reader, "labels")]
@@ -67,17 +67,17 @@ class Seat(Generic[M]):
 
 @dataclass(frozen=True, repr=False)
 class Seated(Generic[M]):
-    """All data parties.
+    """All data parties of the trial.
 
     Attributes:
-        drawn: who is held out, as all of them remember it; None where a run would draw it.
+        drawn: randomness of the held-out rows, as all parties remember it; None if a run would draw it.
     """
 
     seats: Mapping[str, Seat[M]]
     drawn: PublicRandomness | None
 
     def check_draw(self) -> Iterator[Finding]:
-        """Find which party refuses another draw of who is held out."""
+        """Yield which party refuses another draw of the held-out rows."""
         for name, seat in self.seats.items() if self.drawn is None else ():
             yield from catch_error(name, partial(_check_draw, seat))
 
@@ -90,13 +90,14 @@ class Seated(Generic[M]):
         *,
         may_be_free: bool = False,
     ) -> Iterator[Finding]:
-        """Find what each party refuses because of earlier jobs.
+        """Yield what each party refuses because of earlier jobs.
 
         Args:
-            randomness: of the trial.
-            added: gets the bits about labels that the training adds to the account of each party that accepts it.
-            key_node: what the key node would say of itself, by its name.
-            may_be_free: only a run shows whether it draws as an earlier training did, which is then free.
+            randomness: randomness of the trial.
+            added: receives the bits about labels that the training adds to the account of each party that accepts it.
+            key_node: report that the key node would make of itself, by its name.
+            may_be_free: True if only a run shows whether it repeats the draw of an earlier training, which is then
+                free.
         """
         told = {name: Ready(0, seat.work.checkpoints.name_epochs()) for name, seat in self.seats.items()}
         resumed = common_epoch(told)
@@ -120,12 +121,12 @@ def _check_earlier_jobs(
     except (PolicyRefused, BudgetExhausted) as refused:
         if not (may_be_free and seat.may_repeat()):
             raise
-        yield Finding("warning", name, f"unless it is a training that was finished before and is free: {refused}")
+        yield Finding("warning", name, f"unless the training was finished before and is free: {refused}")
 
 
 @contextlib.contextmanager
 def seat_data_parties(job: Job[Any], data: Mapping[str, PartyHere], method: type[M]) -> Iterator[Seated[M]]:
-    """Seat the data parties of a job in a session of their own."""
+    """Yield the data parties of a job in their own session."""
     with seat_parties(job, data) as sessions:
         works = {name: (party, Work.of(party, session)) for name, (party, session) in sessions.items()}
         seats = {name: Seat(party, work.session, work, method(work)) for name, (party, work) in works.items()}

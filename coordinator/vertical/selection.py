@@ -1,4 +1,4 @@
-"""What a job with a grid reports: the table of grid points, the chosen one and why, and a chart."""
+"""The report of a job with a grid: the table of grid points, the chosen point with the reason, and a chart."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from blindfit.parties.job.select import SelectingParameters
 from blindfit.parties.vertical.report import SelectionFigures
 
 NAMES = {"log_loss": "log loss", "accuracy": "accuracy", "auc": "AUC", "mse": "mean squared error"}
-MOST_DRAWN = 30  # grid points
+MOST_DRAWN = 30  # grid points that the chart draws
 
 
 def name_the_grid(advice: str, job: SelectingParameters, system: str) -> str:
@@ -43,8 +43,8 @@ class Selected:
     """The grid of a job, and its outcome.
 
     Attributes:
-        by: the figure that decided, as the job names it.
-        chosen: the place of the chosen point, from 0.
+        by: name of the figure that decided, as in the job.
+        chosen: index of the chosen point, from 0.
     """
 
     folds: int
@@ -66,10 +66,10 @@ class Selected:
 
     @property
     def why(self) -> str:
-        """Say why the point was chosen."""
+        """Return the reason why the point was chosen."""
         which = "lowest" if is_loss(self.by) else "highest"
         ties = sum(point.figure == self.best.figure for point in self.points)
-        first = ", the first of equals" if self.knows_figures and ties > 1 else ""
+        first = ", the first of several equal points" if self.knows_figures and ties > 1 else ""
         return f"{self.best.options} has the {which} {self.figure_name}{first}"
 
     @property
@@ -83,7 +83,7 @@ class Selected:
 
     @property
     def plot(self) -> Plot | None:
-        """Draw each point's figure with its standard error; None where they are not known, or too many."""
+        """Draw each point's figure with its standard error; None if figures are not known, or points are too many."""
         if not self.knows_figures or len(self.points) > MOST_DRAWN:
             return None
         drawn, axes = figure_of(height_inches=0.9 + 0.25 * len(self.points))
@@ -119,11 +119,11 @@ def find_selection(report: Report, roles: Roles, job: SelectingParameters) -> Se
 
 
 def _check(told: SelectionFigures, asked: Selection, party: str) -> Selected:
-    """Raises DataError: the table is not of the job's grid."""
+    """Raise DataError: the table does not have the job's grid points."""
     n = len(asked.points)
     lengths = {len(numbers) for numbers in (told.figures, told.errors) if numbers is not None}
     if told.chosen >= n or lengths - {n}:
-        raise DataError(f"what {party} reports: selection is not of the {n} grid points of the job")
+        raise DataError(f"the report of {party}: selection does not have the {n} grid points of the job")
     figures, errors = told.figures or (None,) * n, told.errors or (None,) * n
     points = tuple(
         GridPoint(point.describe(), figures[place], errors[place], place == told.chosen)
@@ -133,17 +133,17 @@ def _check(told: SelectionFigures, asked: Selection, party: str) -> Selected:
 
 
 def lines(selected: Selected | None) -> Iterator[tuple[str, str]]:
-    """Say in the terminal what was chosen."""
+    """Yield the terminal's line about the chosen point."""
     if selected is not None:
         yield "chosen", selected.in_short
 
 
 def describe_opening(selected: Selected | None, active: str) -> Iterator[str]:
-    """Say for the privacy statement what folds and grid opened."""
+    """Yield what folds and grid opened, for the privacy statement."""
     if selected is None:
         return
     yield (
-        f"To {active} only: the {selected.figure_name} of each of {quantity(len(selected.points), 'grid point')} "
-        f"over {selected.folds} folds, rounded to a quarter of its standard error or less; {active} named the best "
-        "point to all, and this report has the figures."
+        f"{active} learnt, and no other party: the {selected.figure_name} of each of "
+        f"{quantity(len(selected.points), 'grid point')} over {selected.folds} folds, rounded to a quarter of its "
+        f"standard error or less. {active} named the best point to all parties, and this report has the figures."
     )

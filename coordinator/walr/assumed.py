@@ -1,4 +1,4 @@
-"""What a WALR plan assumes of labels: a rate and a strength, the last model, or public weights."""
+"""Assumptions of a WALR plan about labels: a rate and a strength, the last model, or public weights."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from blindfit.coordinator.walr.rows import Read
 from blindfit.parties.data.source import Source
 from blindfit.parties.walr.start import read_known_model
 
-BASE_RATE, STRENGTH = 0.1, 1.0  # where nobody says
+BASE_RATE, STRENGTH = 0.1, 1.0  # if the command line gives no value
 
 
 def assume(read: Read, source: Source, active: PartyHere, asked: Asked) -> tuple[Assumed, list[tuple[str, str]]]:
     if asked.strength is not None and asked.model is not None:
-        raise ConfigError("--strength does nothing with --model, remove one: a model has a strength of its own")
+        raise ConfigError("--strength does nothing with --model, because a model has its own strength: remove one")
     known, where = _find_model(read, source, active, asked)
     if known is None:
         rate, strength = asked.base_rate, asked.strength
@@ -32,9 +32,9 @@ def assume(read: Read, source: Source, active: PartyHere, asked: Asked) -> tuple
     z = scores(read.rows, weights) + intercept
     rate = float(sigmoid(z).mean()) if asked.base_rate is None else asked.base_rate
     assumed = Assumed(rate, theta=weights)
-    facts = [("assumed", f"{_rate(assumed)}, scores as by {where}, of standard deviation {z.std():.3g}")]
+    facts = [("assumed", f"{_rate(assumed)}, scores from {where}, of standard deviation {z.std():.3g}")]
     if read.init is not None and asked.model is None:
-        facts.append(("", "the fit shrinks towards the same weights: as good as it can be"))
+        facts.append(("", "the fit shrinks towards the same weights, which is the best case"))
     return assumed, facts
 
 
@@ -47,7 +47,7 @@ def _find_model(read: Read, source: Source, active: PartyHere, asked: Asked) -> 
 
 
 def _constant(model: Pretrained, read: Read) -> float:
-    """What the model adds to all scores, where the rows have no constant column."""
+    """Return what the model adds to all scores if the rows have no constant column."""
     return float(model.weights_for(read.prepared.standardiser, intercept=True)[-1])
 
 
@@ -57,4 +57,4 @@ def _rate(assumed: Assumed) -> str:
 
 def _list_guesses(options: Sequence[str]) -> Iterator[tuple[str, str]]:
     if options:
-        yield "", f"these are defaults: give {' and '.join(options)}, or a known model (--model)"
+        yield "", f"these values are defaults: give {' and '.join(options)}, or a known model (--model)"

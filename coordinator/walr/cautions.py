@@ -1,4 +1,4 @@
-"""What a reader must know before trusting a WALR fit; each caution says what to do."""
+"""Cautions that a reader needs before trusting a WALR fit; each caution names what to do."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _warn_of_infeasible(facts: Figures) -> str:
     fit = facts.fit
     if fit.feasible is not False:
         return ""
-    reason = f": {fit.feasibility}" if fit.feasibility else ""  # known at the active party alone
+    reason = f": {fit.feasibility}" if fit.feasibility else ""  # only the active party knows it
     treated = {"clip": "it was clipped before the fit", "project": "it was projected before the fit"}
     return (
         f"No labels could give the released noisy mean{reason}. The noise is large for these rows; "
@@ -62,9 +62,9 @@ def _warn_of_unknown_ids(facts: Figures) -> str:
     if not rows.unknown:
         return ""
     return (
-        f"{facts.server} does not have the ids of {quantity(rows.unknown, 'row')} of {count(rows.sent)}: they were "
-        'trained on as label 0 (its dataset says unknown_rows = "zero"). If a missing id does not mean label 0, leave '
-        f'these rows out, or have {facts.server} set unknown_rows = "refuse".'
+        f"{facts.server} does not have the ids of {quantity(rows.unknown, 'row')} of {count(rows.sent)}. Training used "
+        'label 0 for them (its dataset sets unknown_rows = "zero"). If a missing id does not mean label 0, leave '
+        f'these rows out, or ask {facts.server} to set unknown_rows = "refuse".'
     )
 
 
@@ -74,6 +74,6 @@ def _warn_of_clipped_rows(facts: Figures) -> str:
         return ""
     return (
         f"{quantity(rows.clipped, 'row')} ({percent(rows.clipped / rows.sent)}) were longer than the norm bound "
-        f"{figure(facts.privacy.norm_bound)} and were clipped. A larger walr.norm_bound clips fewer and adds more "
+        f"{figure(facts.privacy.norm_bound)} and were clipped. A larger walr.norm_bound clips fewer rows and adds more "
         "noise."
     )

@@ -1,4 +1,4 @@
-"""What the active party tells of a WALR job, typed."""
+"""Typed figures that the active party reports of a WALR job."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from blindfit.parties.walr.report import FitFigures, HolderRows, PrivacyFigures,
 
 @dataclass(frozen=True)
 class Figures(MeasuredFigures):
-    """Everything that the report says about a fit, and who it is about."""
+    """Everything that the report states about a fit, and about whom."""
 
     rows: RowFigures
     privacy: PrivacyFigures
@@ -29,8 +29,10 @@ class Figures(MeasuredFigures):
 
 
 def figures_of(report: Mapping[str, Any]) -> Figures:
-    """Raises:
-    DataError: names the party and the figure that is missing or not what it must be.
+    """Return the figures of a report.
+
+    Raises:
+        DataError: a figure is missing or wrong; names the party and the figure.
     """
     active, server = members_of(report)
     summary = report["parties"][active]["summary"]

@@ -1,4 +1,4 @@
-"""What a WALR plan tells, from its forecasts."""
+"""The output of a WALR plan, from its forecasts."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from blindfit.coordinator.terminal.wording import figure
 from blindfit.coordinator.walr.rows import Read
 
 AS_IN_THE_JOB = "as in the job"
-MOST_TOLD = 100.0  # of losses: beyond, weights have run to infinity
-WORTH_A_WORD = 0.002  # of the loss, by which other settings are better
+MOST_TOLD = 100.0  # largest loss that is printed; at larger losses, weights have run to infinity
+WORTH_A_WORD = 0.002  # smallest gain in loss for which other settings are named
 
 
 @dataclass(frozen=True, repr=False)
@@ -25,7 +25,7 @@ class Outcome:
     read: Read
     assumed: Assumed
     asked: Asked
-    exact: Forecast  # no noise
+    exact: Forecast  # without noise
     by_epsilon: list[Forecast]
     settings: dict[str, Forecast]
 
@@ -49,9 +49,9 @@ class Outcome:
         rows.append(("no noise", "0", f"{self.exact.mean:.3f}", "", self._format_kept_gain(self.exact), "")[:n_columns])
         together = (f"{self.asked.cadences} releases cost",) if self.asked.cadences else ()
         return Table(
-            "What each epsilon buys",
-            "Log loss over that of a constant; 1 is a model that knows only the base rate. The range holds nine in "
-            "ten draws of labels and noise.",
+            "Expected loss by epsilon",
+            "Log loss divided by the log loss of a constant; 1 is a model that knows only the base rate. The range "
+            "holds nine in ten draws of labels and noise.",
             ("epsilon", "noise of the mean", "expected loss", "range", "gain kept", *together),
             tuple(rows),
         )
@@ -61,13 +61,13 @@ class Outcome:
         return () if cost is None else (f"{cost:.3g}",)
 
     def _compose(self, one: Forecast) -> float | None:
-        """Return the epsilon, at the job's delta, of as many such releases as are planned."""
+        """Return the epsilon, at the job's delta, of all planned releases together."""
         if self.asked.cadences is None:
             return None
         return self.read.compose(one.case.epsilon, self.asked.cadences)
 
     def _format_kept_gain(self, one: Forecast) -> str:
-        """Format the kept share of the gain; empty where a constant predicts as well without noise."""
+        """Return the kept share of the gain as text; empty if a constant predicts as well without noise."""
         return f"{(1 - one.mean) / (1 - self.exact.mean):.0%}" if self.exact.mean < 1 else ""
 
     def settings_table(self) -> Table:
@@ -75,7 +75,7 @@ class Outcome:
         rows = tuple((name, _format_loss(one.mean)) for name, one in ordered)
         return Table(
             f"Other settings of the fit, at epsilon {self.read.epsilon:g}",
-            "On the same draws of labels and noise.",
+            "All settings have the same draws of labels and noise.",
             ("set", "expected loss"),
             rows,
         )
@@ -88,13 +88,13 @@ class Outcome:
             if least is None:
                 yield f"No epsilon up to {largest:g} is expected to reach a loss of {wanted:g}."
             else:
-                yield f"A loss of {wanted:g} is expected from epsilon {figure(least)} on."
+                yield f"A loss of {wanted:g} is expected from epsilon {figure(least)}."
         own, best = self.settings[AS_IN_THE_JOB], self.settings[self.best]
         if own.mean - best.mean > WORTH_A_WORD * own.mean:
             flags = " ".join(f"--set {one}" for one in self.best.split())
             yield f"At epsilon {self.read.epsilon:g} a loss of {best.mean:.3f}, not {own.mean:.3f}: {flags}"
         else:
-            yield f"At epsilon {self.read.epsilon:g} no other settings of the fit are worth a change."
+            yield f"At epsilon {self.read.epsilon:g} other settings of the fit bring no gain."
         if own.mean >= 1:
             yield "At the job's epsilon a constant is expected to predict as well: take more rows or a larger epsilon."
 
@@ -109,10 +109,10 @@ class Outcome:
         axes.axhline(self.exact.mean, color=MUTED, linewidth=1, linestyle="--")
         axes.axhline(1, color=MUTED, linewidth=1, linestyle=":")
         note = (
-            f"Expected loss, and the range of nine draws in ten of {len(self.exact.losses)}. Dashed: without noise. "
+            f"Expected loss, and the range of nine in ten of {len(self.exact.losses)}. Dashed: without noise. "
             "Dotted: a constant."
         )
-        return Plot("What each epsilon buys", note, svg_of(drawn))
+        return Plot("Expected loss by epsilon", note, svg_of(drawn))
 
     def to_dict(self) -> dict[str, Any]:
         assumed, wanted = self.assumed, self.asked.wanted
@@ -143,7 +143,7 @@ class Outcome:
         }
 
     def _losses(self, one: Forecast) -> dict[str, Any]:
-        """JSON has no infinity: None where a draw has no finite fit."""
+        """Return losses for JSON, which has no infinity: None if a draw has no finite fit."""
         if not np.isfinite(one.losses).all():
             return {"loss": None, "range": None}
         return {"loss": one.mean, "range": list(one.spread(self.exact))}

@@ -41,7 +41,7 @@ def render(report: Mapping[str, Any]) -> str:
 
 
 def _weights(models: Mapping[str, Any]) -> dict[str, float]:
-    """Of all parts that are here; a column's name stands with its holder's where several have columns."""
+    """Return the weights of all parts that are here. With several parts, a column's name includes its party."""
     if len(models) == 1:
         (model,) = models.values()
         return dict(model["weights"])

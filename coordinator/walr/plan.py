@@ -21,17 +21,18 @@ from blindfit.coordinator.walr.rows import Read
 from blindfit.parties.walr.settings import WalrJob
 
 OTHER_TREATMENTS: tuple[MuTreatment, ...] = ("clip", "project")
-L2_FACTORS = (1 / 3, 3.0)  # of the default
-FEW_STEPS = (3, 10, 30)  # of gradient descent, stopped early
+L2_FACTORS = (1 / 3, 3.0)  # times the default
+FEW_STEPS = (3, 10, 30)  # iterations of gradient descent, stopped early
 
 
 def plan(job: Job[WalrJob], active: PartyHere, asked: Asked, on_draw: Callable[[int, int], None]) -> Plan:
-    """
+    """Return the plan.
+
     Args:
-        on_draw: told how many draws are done, and of how many.
+        on_draw: function that receives the number of finished draws, and of all draws.
 
     Raises:
-        ConfigError, DataError: the rows or the weights to assume cannot be taken.
+        ConfigError, DataError: the rows or the weights to assume are unusable.
     """
     if holders := job.with_role("passive"):
         raise ConfigError(
@@ -68,7 +69,7 @@ def plan(job: Job[WalrJob], active: PartyHere, asked: Asked, on_draw: Callable[[
 
 
 def _servers_here(job: Job[WalrJob]) -> Iterator[PartyHere]:
-    """A plan needs nothing of them, so their files may be elsewhere."""
+    """Yield the servers whose files are here. A plan needs nothing of them, so they may be elsewhere."""
     for name in job.with_role("measurement"):
         config = job.parties[name].config
         if config is not None and (job.folder / config).is_file():
@@ -76,7 +77,7 @@ def _servers_here(job: Job[WalrJob]) -> Iterator[PartyHere]:
 
 
 def _is_offered(job: Job[WalrJob], epsilon: float) -> bool:
-    """The classic Gaussian is proved below 1 alone."""
+    """Return True if the mechanism has this epsilon: the classic Gaussian is proved only for epsilon below 1."""
     return job.parameters.required_privacy.mechanism != "classic" or epsilon < 1
 
 
@@ -84,7 +85,7 @@ def _is_offered(job: Job[WalrJob], epsilon: float) -> bool:
 
 
 def _other_settings(own: Case, n_features: int) -> Iterator[tuple[str, Case]]:
-    """By what is set otherwise in the job. Of the noise that the job's epsilon makes."""
+    """Yield other settings, by the text that sets them in the job. The noise is that of the job's epsilon."""
     default = l2_of(replace(own, fitting=replace(own.fitting, l2="auto")), n_features)
     l2s = {"": own.fitting.l2} | {f"walr.l2={factor * default:.3g}": factor * default for factor in L2_FACTORS}
     for (name, l2), treatment in product(l2s.items(), OTHER_TREATMENTS):

@@ -28,7 +28,7 @@ from blindfit.parties.walr.settings import WalrJob
 from blindfit.parties.walr.start import Start, read_start
 
 BYTES_PER_ID = 12
-MASKED_BYTES = 8  # of a number
+MASKED_BYTES = 8  # for each number
 ROW_KEY_BITS = min(KEY_BITS)
 CLIPPED_SHARE_WARNING = 0.05
 Check = Callable[[Job[WalrJob], PartyHere], Iterator[Finding]]
@@ -59,8 +59,10 @@ def leaks(job: Job[WalrJob]) -> Iterator[Finding]:
 
 def _leaks_of_holders(active: str, passives: Sequence[str], server: str) -> Iterator[Finding]:
     about, others = "who learns what", join_names(passives)
-    yield Finding("note", about, f"{server} fits the model, and knows all of it; each holder gets its columns' weights")
-    text = f"{active} learns of {others} how many columns, the norm bound, and how many rows all have in common"
+    yield Finding(
+        "note", about, f"{server} fits the model, and knows all of it; each party gets the weights of its columns"
+    )
+    text = f"{active} learns about {others} the number of columns, the norm bound, and the number of common rows"
     yield Finding("note", about, text)
 
 
@@ -81,7 +83,7 @@ def check_rows(job: Job[WalrJob], here: Sequence[PartyHere]) -> Iterator[Finding
 def _check_holders(
     job: Job[WalrJob], holders: Sequence[PartyHere], servers: Sequence[PartyHere], of_all: int, unit: RowsOfUnit
 ) -> Iterator[Finding]:
-    """Check columns of the same people, and the noise where all parties with columns are here."""
+    """Yield findings on columns of the same people, and on the noise if all parties with columns are here."""
     told: list[ReadColumns] = []
     for party in holders:
         yield from catch_error(party.name, partial(_check_columns, job, party, told))
@@ -121,7 +123,7 @@ def _check_rows_for_columns(
 
 
 def _count_common(told: Sequence[ReadColumns], servers: Sequence[PartyHere]) -> int:
-    """Return how many training rows the parties that are here have in common."""
+    """Return the number of training rows that the parties here have in common."""
     common, *others = (read.train.all_ids() for read in told)
     others += [ids_of(server) for server in servers if server.dataset.unknown_rows != "zero"]
     for ids in others:
@@ -142,7 +144,7 @@ def _check_features(
     prepared = prepare_rows(party.source(), job.parameters, job.parameters.trial_randomness, lambda *_: None)
     ids = [*prepared.train.ids, *prepared.test_ids]
     if twice := len(ids) - len(set(ids)):
-        text = f"{quantity(twice, 'row')} with the id of another one: when it is published the first two are named"
+        text = f"{quantity(twice, 'row')} have the id of another row: the next publication names the first two"
         yield Finding("refuses", party.name, text)
     n, k = prepared.train.weights.shape
     grid, bound = prepared.grid, prepared.grid.real_bound
@@ -173,13 +175,13 @@ def _start(start: Start, path: str) -> Finding:
     return Finding(
         "warning",
         "walr.init",
-        f"{text}, which no declaration covers: epsilon does not bound what they reveal, and `blindfit verify` says so. "
-        "Take the file of `blindfit pretrain`, or a model.json with its release.json next to it",
+        f"{text}, which no declaration covers: epsilon does not bound what they reveal, and `blindfit verify` reports "
+        "this. Take the file of `blindfit pretrain`, or a model.json with its release.json next to it",
     )
 
 
 def _check_columns(job: Job[WalrJob], party: PartyHere, told: list[ReadColumns]) -> Iterator[Finding]:
-    """Of one holder of several; the grid is agreed on when the job runs."""
+    """Yield findings on the columns of one of several parties; the grid is agreed on when the job runs."""
     settings, randomness = job.parameters, job.parameters.trial_randomness
     intercept = settings.walr.intercept and party.settings.role == "active"
     read = read_columns(party.source(), settings, randomness, lambda *_: None, intercept=intercept)

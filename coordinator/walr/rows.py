@@ -1,4 +1,4 @@
-"""The active party's rows, as a WALR job would send them and fit them, and what each epsilon adds to their sum."""
+"""The active party's rows, as a WALR job would send and fit them, and the noise of each epsilon in their sum."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Read:
     job: WalrJob
     party: str
     prepared: PreparedRows
-    rows: QuantisedRows  # columns that have weights
+    rows: QuantisedRows  # only columns that have weights
     init: Pretrained | None
     unit: RowsOfUnit
 
@@ -55,10 +55,12 @@ class Read:
     def case(self, epsilon: float) -> Case:
         walr = self.job.walr
         noise_std = self._multiplier(epsilon) * self.norm_bound * self.unit.count / self.rows.n_rows
-        if self.job.asks_shares:  # each server adds a whole noise
+        if self.job.asks_shares:  # each server adds the full noise
             noise_std *= two_servers.SERVERS**0.5
         init = None if self.init is None else self.weights_of(self.init)
-        treatment = treatment_of(walr.mu, self.prepared.train.weights.size)  # all rows: a simulation fits to some
+        treatment = treatment_of(
+            walr.mu, self.prepared.train.weights.size
+        )  # of all rows, though a simulation fits to some
         fitting = Fitting(self.norm_bound, walr.solver_settings(0.0), walr.l2, treatment, init)
         return Case(epsilon, noise_std, fitting)
 
@@ -67,7 +69,7 @@ class Read:
         return gaussian.noise_multiplier(privacy.mechanism, epsilon, privacy.delta)
 
     def compose(self, epsilon: float, releases: int) -> float:
-        """Return what so many releases of this epsilon cost a person who is in all of them, at the job's delta."""
+        """Return the cost of so many releases of this epsilon for a person in all of them, at the job's delta."""
         together = accountant.composed_multiplier([self._multiplier(epsilon)] * releases)
         return gaussian.gaussian_epsilon(together, self.job.required_privacy.delta)
 

@@ -1,6 +1,6 @@
-"""The privacy statement of a WALR report: what is protected, how well, who learnt what, who must not collude.
+"""The privacy statement of a WALR report: what is protected, how strongly, who learnt what, who may collude.
 
-Source: the docstring of algorithms/protocols/walr (model, what each role learns); docs/ says more on each point.
+Source: the docstring of algorithms/protocols/walr (model, what each role learns); docs/ has more on each point.
 """
 
 from __future__ import annotations
@@ -21,14 +21,16 @@ from blindfit.parties.store.answers import StoredLabels
 
 COORDINATOR_LEARNT = (
     "Names of parties, datasets and the population; the job's parameters; counts of rows and "
-    "columns; the norm bound, noise and regulariser; how the solver ended; times, memory and bytes.",
+    "columns; the norm bound, noise and regulariser; the end of the solver; times, memory and bytes.",
     "No row, id, label, sum, weight, probability or gradient.",
 )
 
 
 def privacy_statement(report: Mapping[str, Any]) -> list[Section]:
-    """Args:
-    report: as in report.json; its `parties` hold what the active party reported.
+    """Return the sections of the statement.
+
+    Args:
+        report: content of report.json; its `parties` hold what the active party reported.
 
     Raises:
         DataError: a figure is missing, so nothing can be promised.
@@ -65,7 +67,7 @@ def two_sentences(facts: Figures) -> str:
 
 
 class Words(Protocol):
-    """What is said otherwise for each way to trust."""
+    """Sentences that differ by the way to trust."""
 
     def two_sentences(self, facts: Figures) -> str: ...
 
@@ -97,7 +99,7 @@ def _unit(facts: Figures) -> Section:
     most = quantity(facts.privacy.max_rows_per_person, "row")
     return measured.unit(
         facts,
-        of_a_row="whether it is 0 or 1.",
+        of_a_row="its value, 0 or 1.",
         of_a_person=f"lets at most {most} of a person count; further rows are left out.",
     )
 
@@ -121,7 +123,7 @@ def _noise(facts: Figures) -> Section:
     )
 
 
-# --- who learnt what ---------------------------------------------------------------------------------------
+# --- knowledge ----- ---------------------------------------------------------------------------------------
 
 
 def _holders_learnt(facts: Figures) -> list[Section]:
@@ -138,7 +140,7 @@ def _active_learnt(facts: Figures) -> Section:
         f"One noisy sum for each column, and {which}. The latter follows from ids and persons, never from labels.",
         "Everything after it, the weights and every probability, is computed from the noisy sum and its own rows: "
         "post-processing, which costs no further privacy.",
-        "It was also told what describes the dataset, and what was released about this population before.",
+        "It also received the description of the dataset, and the list of earlier releases about this population.",
         "If the dataset refuses unknown rows, it also knows that all the ids it sent are in it.",
     )
 
@@ -152,6 +154,6 @@ LABEL_UNITS = tuple(unit for unit, _ in UNITS.values())
 
 
 def describe_release(entry: LedgerEntry, labels: StoredLabels | None) -> str:
-    """Name what a ledger's entry paid for, where it was an aggregate; else return an empty text."""
+    """Name what a ledger's entry paid for if it was an aggregate; else return an empty text."""
     is_sum = bool(entry.answer_sha256) and labels is None and entry.unit.startswith(LABEL_UNITS)
     return "noisy sum" if is_sum else ""

@@ -1,4 +1,4 @@
-"""A WALR job in the terminal."""
+"""The terminal output of a WALR job."""
 
 from __future__ import annotations
 

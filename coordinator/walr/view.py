@@ -1,4 +1,4 @@
-"""How a coordinator shows a walr job."""
+"""The view of a walr job."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from blindfit.coordinator.walr.summary import summary
 
 
 def _members_in(party_report: Report) -> dict[str, str]:
-    """A report names its peers where there are several; else the receipt that the party holds names the server."""
+    """Return the peers that a report names; if it names none, the server that the party's receipt names."""
     if "members" in party_report:
         me = party_report["party"]
         return {str(name): str(role) for name, role in party_report["members"].items() if name != me}
@@ -34,7 +34,7 @@ def _members_in(party_report: Report) -> dict[str, str]:
 
 
 def _check_model(content: Mapping[str, Any]) -> object:
-    """A whole model, or one holder's part of it."""
+    """Return a whole model, or one party's part of it."""
     return (VerticalModelPart if content.get("format") == PART else WALRModel).from_dict(content)
 
 

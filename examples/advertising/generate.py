@@ -1,13 +1,13 @@
-"""Makes advertising data of any size: impressions with features, and which of them led to a conversion.
+"""Make advertising data of any size: impressions with features, and which of them led to a conversion.
 
     python examples/advertising/generate.py --people 300000 --rows-per-person 3.3 --out data
 
-    features.parquet       id, f0, f1, ...         the advertiser's
-    conversions.parquet    id, person, label       the measurement server's, in another order
+    features.parquet       id, f0, f1, ...         for the advertiser
+    conversions.parquet    id, person, label       for the measurement server, in another order
 
-Of every ten features five are independent, three are correlated and two are binary. A label follows a logistic
-model of its row's features and an effect of its person; the intercept is solved for, so that the rate of
-conversions is the one asked for. Rows are made and written a block at a time, so memory does not grow with them.
+Five of every ten features are independent, three are correlated and two are binary. A label follows a logistic model
+of the features and of an effect of the person. The intercept is solved for, so that the rate of conversions is the
+requested one. The rows are made and written in blocks, so memory does not grow with their number.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import expit
 
-BLOCK_ROWS = 1 << 16  # made at a time: one row group
+BLOCK_ROWS = 1 << 16  # rows of a block, which is one row group
 CALIBRATION_PEOPLE = 50_000
-PERSON_STD = 0.5  # of a person's effect on the score
-SCORE_STD = 1.5  # of the features' effect
+PERSON_STD = 0.5  # standard deviation of a person's effect on the score
+SCORE_STD = 1.5  # standard deviation of the features' effect
 BINARY_RATE = 0.2
-CORRELATION = 0.7  # of the correlated features, through one common factor
-#: Numbers become ids that say nothing of the order, and stay distinct: n -> n * ODD mod 2^40.
+CORRELATION = 0.7  # between correlated features, through one common factor
+#: Row numbers become distinct ids that do not show the order: n -> n * ODD mod 2^40.
 ODD, ID_BITS = 669_530_388_271, 40
 
 Floats = NDArray[np.float32]
@@ -90,13 +90,13 @@ def make_features(n_rows: int, n_features: int, generator: np.random.Generator) 
 
 
 def solve_intercept(settings: Settings) -> float:
-    """The intercept at which a sample of its own has the rate asked for; the score is continuous, so it exists."""
+    """Return the intercept at which a separate sample has the requested rate. It exists, as scores are continuous."""
     sample = make_block(settings, range(CALIBRATION_PEOPLE), np.random.default_rng([settings.seed, 1]))
     return float(brentq(lambda b: float(expit(sample.score + b).mean()) - settings.positive_rate, -50, 50))
 
 
 def blocks(settings: Settings) -> Iterator[tuple[Block, np.random.Generator]]:
-    """Every person, about BLOCK_ROWS rows at a time, and the generator for what depends on them."""
+    """Yield all people in blocks of about BLOCK_ROWS rows, each with the generator of its labels."""
     size = max(1, int(BLOCK_ROWS / settings.rows_per_person))
     for start in range(0, settings.people, size):
         generator = np.random.default_rng([settings.seed, 2, start])
@@ -114,7 +114,10 @@ def ids(first: int, n_rows: int) -> Any:
 
 @contextmanager
 def writer(path: Path, schema: pa.Schema, dictionary: list[str]) -> Iterator[pq.ParquetWriter]:
-    """The whole file or none. Random floats do not compress; only columns with few values get a dictionary."""
+    """Yield a writer of the file, which appears whole or not at all.
+
+    Random floats do not compress, so only columns with few values get a dictionary.
+    """
     unfinished = path.with_name(f".{path.name}.unfinished")
     try:
         with pq.ParquetWriter(unfinished, schema, use_dictionary=dictionary, compression="zstd") as file:
@@ -125,7 +128,7 @@ def writer(path: Path, schema: pa.Schema, dictionary: list[str]) -> Iterator[pq.
 
 
 def generate(settings: Settings, out: Path) -> tuple[int, int]:
-    """Writes both files; returns how many rows and how many of them are positive."""
+    """Write both files. Return the number of rows and the number of positive rows."""
     feature_names = [f"f{j}" for j in range(settings.features)]
     feature_schema = pa.schema([("id", pa.string()), *((name, pa.float32()) for name in feature_names)])
     label_schema = pa.schema([("id", pa.string()), ("person", pa.string()), ("label", pa.int8())])
@@ -146,7 +149,7 @@ def generate(settings: Settings, out: Path) -> tuple[int, int]:
 
 
 def parse_arguments() -> tuple[Settings, Path]:
-    parser = argparse.ArgumentParser(description="Makes advertising data: features.parquet, conversions.parquet.")
+    parser = argparse.ArgumentParser(description="Make advertising data: features.parquet, conversions.parquet.")
     parser.add_argument("--people", type=int, default=30_000, help="default: %(default)s")
     parser.add_argument("--rows-per-person", type=float, default=3.3, help="mean, at least 1; default: %(default)s")
     parser.add_argument("--features", type=int, default=20, help="default: %(default)s")

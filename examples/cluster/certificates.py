@@ -2,8 +2,8 @@
 
     python certificates.py AUTHORITY IDENTITIES
 
-AUTHORITY is the authority's folder, which its key never leaves; IDENTITIES has a folder for each party, named as the
-party. Run again, it renews the certificates and the revocation list; keys stay as they are.
+AUTHORITY is the folder of the authority, and its key stays there. IDENTITIES has a folder for each party, with the name
+of the party. If you run it again, it renews the certificates and the revocation list, and keeps the keys.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def main(directory: Path, identities: Path) -> None:
 
 
 def certify(directory: Path, volume: Path) -> str:
-    """What became of the party's certificate."""
+    """Make or renew the party's certificate. Return a word about it."""
     party = volume.name
     if not (directory / party).exists():
         authority.issue(directory, party, days=DAYS)
@@ -44,7 +44,7 @@ def certify(directory: Path, volume: Path) -> str:
 
 
 def hand_over(issued: Path, volume: Path) -> None:
-    """Each file appears whole. The key is moved: only its party has it."""
+    """Copy the files, each of which appears whole, and move the key, so that only its party has it."""
     files = PartyFiles.in_folder(issued)
     for path in (files.key, files.certificate, files.authority, files.revoked):
         if path is not None and path.exists():

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Makes the data of all examples, once, and gives each party its own file: a folder of DATASETS is a party's volume.
+# Makes the data of all examples once, and gives each party its own file. Each folder of DATASETS is a party's volume.
 #   data.sh DATASETS
-# East and west get shares of the clinic's labels, from one split: halves of two do not fit.
+# East and west get shares of the clinic's labels from the same split: halves of two splits do not fit.
 set -eu
 examples=$(dirname "$(dirname "$(realpath "$0")")")
 datasets=$1
@@ -14,7 +14,7 @@ done
 
 half() {  # server, the other
     [ -e "$datasets/$1/visits.parquet" ] && [ ! -e "$datasets/$2/visits.parquet" ] || return 0
-    echo "$datasets/$1/visits.parquet is half of a split, and $2 lacks the other: remove it, and all is split anew" >&2
+    echo "$datasets/$1/visits.parquet is half of a split, and $2 lacks the other: remove it, and the labels are split again" >&2
     exit 1
 }
 half east west

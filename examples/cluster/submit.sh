@@ -1,7 +1,7 @@
 #!/bin/sh
-# Submits the job of an example and says how to get at its report.
+# Submits the job of an example, and prints the command that copies its report.
 #   submit.sh EXAMPLE
-trap 'kill -TERM "$!"' INT TERM  # `docker-compose stop` and Ctrl-C: the job is stopped, and the parties are told
+trap 'kill -TERM "$!"' INT TERM  # `docker-compose stop` and Ctrl-C stop the job, and inform the parties
 blindfit submit "/jobs/$1.toml" --out "/reports/$1" &
 wait "$!"
 ended=$?

@@ -1,4 +1,4 @@
-"""`make demo-dp-lr`: a private fit that starts at a public one, then what pre-training brings at each epsilon.
+"""`make demo-dp-lr`: a private fit that starts from a public one, then the gain by pre-training at each epsilon.
 
 python -m examples.dp_lr.demo [--out DIR] [--set KEY=VALUE ...]
 """
@@ -22,7 +22,7 @@ from examples.dp_lr.prepare import PUBLIC_ROWS, tumours
 HERE = Path(__file__).parent
 EPSILONS = (0.05, 0.1, 0.5, 1.0, 5.0, 10.0)
 DELTA = 1e-5
-DRAWS = 20  # of the split, and of the noise
+DRAWS = 20  # draws of the split and of the noise
 TEST_ROWS = 150
 ARMS = ("no pre-training", "pre-training")
 
@@ -30,7 +30,7 @@ ARMS = ("no pre-training", "pre-training")
 def main() -> None:
     options = begin(HERE, "Private logistic regression on breast cancer data, from a public start.", "patients.csv")
     run_job(HERE, options.out, options.set)
-    with console.status(f"fitting {2 * len(EPSILONS) * DRAWS} models to see what pre-training brings"):
+    with console.status(f"fitting {2 * len(EPSILONS) * DRAWS} models to measure the gain by pre-training"):
         found, references = measure()
     picture = options.out / "accuracy.png"
     draw(found, references, picture)
@@ -38,22 +38,22 @@ def main() -> None:
 
 
 def measure() -> tuple[dict[str, np.ndarray], dict[str, float]]:
-    """For each arm (epsilons, draws) the accuracy on test rows; and two models to compare with."""
+    """Return the accuracy on test rows for each arm, of shape (epsilons, draws), and of two models to compare with."""
     _, features, labels = tumours()
     found = {arm: np.zeros((len(EPSILONS), DRAWS)) for arm in ARMS}
-    references: dict[str, list[float]] = {"the public model alone": [], "scikit-learn, not private": []}
+    references: dict[str, list[float]] = {"only the public model": [], "scikit-learn, not private": []}
     for draw_number in range(DRAWS):
         order = np.random.default_rng(draw_number).permutation(len(labels))
         public, private, test = np.split(order, [PUBLIC_ROWS, len(order) - TEST_ROWS])
         start = pretrain(features[public], labels[public])
-        # Without pre-training too, the scale of the features is that of the public rows: the gain is the weights'.
+        # Both arms scale the features by the public rows, so that the gain comes only from the weights.
         starts = {ARMS[0]: replace(start, weights=(0.0,) * len(start.weights), intercept=0.0), ARMS[1]: start}
         for arm, init in starts.items():
             for place, epsilon in enumerate(EPSILONS):
                 model = DPLogisticRegression(epsilon, DELTA, init=init).fit(features[private], labels[private])
                 found[arm][place, draw_number] = model.score(features[test], labels[test])
         plain = make_pipeline(StandardScaler(), LogisticRegression()).fit(features[private], labels[private])
-        references["the public model alone"].append(accuracy(start, features[test], labels[test]))
+        references["only the public model"].append(accuracy(start, features[test], labels[test]))
         references["scikit-learn, not private"].append(plain.score(features[test], labels[test]))
     return found, {name: float(np.mean(values)) for name, values in references.items()}
 
@@ -66,10 +66,10 @@ def comparison(found: dict[str, np.ndarray], references: dict[str, float], pictu
     table = Table("epsilon", *ARMS, "gain, points", box=None)
     gains = found[ARMS[1]] - found[ARMS[0]]
     for epsilon, *figures, gain in zip(EPSILONS, *found.values(), gains, strict=True):
-        cells = [f"{100 * row.mean():.1f} ± {100 * row.std(ddof=1):.1f} %" for row in figures]
+        cells = [f"{100 * row.mean():.1f} ± {100 * row.std(ddof=1):.1f}%" for row in figures]
         table.add_row(f"{epsilon:g}", *cells, f"{100 * gain.mean():+.1f} ± {100 * gain.std(ddof=1):.1f}")
-    beside = "; ".join(f"{name} {value:.1%}" for name, value in references.items())
-    table.caption = f"accuracy on test rows, mean and deviation of {DRAWS} draws; {beside}; drawn in {picture}"
+    compared = "; ".join(f"{name} {value:.1%}" for name, value in references.items())
+    table.caption = f"accuracy on test rows, mean and deviation of {DRAWS} draws; {compared}; drawn in {picture}"
     return Panel(table, title="known only because this is a demo", subtitle="delta 1e-5", expand=False)
 
 

@@ -1,9 +1,9 @@
-"""Makes the two files of the dp-lr example from scikit-learn's breast cancer data (Wisconsin, 569 tumours).
+"""Make the two files of the dp-lr example from scikit-learn's breast cancer data (Wisconsin, 569 tumours).
 
     python examples/dp_lr/prepare.py [--out DIR]
 
-Ten measurements of cell nuclei, each with mean, error and worst value. 60 tumours play an archive that is public, the
-other 509 a hospital's patients:
+The features are ten measurements of cell nuclei, each with its mean, error and worst value. 60 tumours stand for a
+public archive, and the other 509 for the patients of a hospital:
 
     archive.csv     id, 30 features, malignant
     patients.csv    id, 30 features, malignant
@@ -20,20 +20,22 @@ from sklearn.datasets import load_breast_cancer
 
 from blindfit.parties.files.written import write_table
 
-SEED = 569  # public: it only decides which tumours are the archive's
+SEED = 569  # public: it decides only which tumours are in the archive
 PUBLIC_ROWS = 60
 
 
 def tumours() -> tuple[list[str], np.ndarray, np.ndarray]:
-    """Names of the features, features, and 1 where the tumour is malignant."""
+    """Return the names of the features, the features, and 1 for malignant tumours."""
     data = load_breast_cancer()
     names = [name.replace(" ", "_") for name in data.feature_names]
     return names, data.data, (data.target == 0).astype(np.int8)
 
 
 def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description="Makes the files of the dp-lr example from the breast cancer data.")
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "data", help="where (default: %(default)s)")
+    parser = argparse.ArgumentParser(description="Make the files of the dp-lr example from the breast cancer data.")
+    parser.add_argument(
+        "--out", type=Path, default=Path(__file__).parent / "data", help="folder for the files (default: %(default)s)"
+    )
     out: Path = parser.parse_args(arguments).out
     names, features, malignant = tumours()
     order = np.random.default_rng(SEED).permutation(len(malignant))

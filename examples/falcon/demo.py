@@ -1,4 +1,4 @@
-"""`make demo-falcon`: three organisations and a key node, each a process, then what only a demo can know.
+"""`make demo-falcon`: three organisations and a key node, each a process, and a comparison with other models.
 
 python -m examples.falcon.demo [--out DIR] [--set KEY=VALUE ...]
 """
@@ -30,8 +30,8 @@ def main() -> None:
     outs = {"in shares": options.out, "encrypted": options.out / "threshold"}
     run_job(HERE, outs["encrypted"], [*options.set, "falcon.backend=threshold"])
     console.print(
-        "\n[dim]The same in secret shares. For the demo the hospital forgets what its labels have told so far: it would"
-        " refuse a second training on so few rows.[/]"
+        "\n[dim]The same on secret shares. For the demo, the hospital forgets what its labels have revealed."
+        " Otherwise it would refuse a second training on so few rows.[/]"
     )
     forget(HERE)
     run_job(HERE, outs["in shares"], options.set)
@@ -46,7 +46,7 @@ def main() -> None:
 
 
 def comparison(outs: Mapping[str, Path]) -> Table:
-    """Log loss and AUC on the runs' own test rows, the same in each, of models of all the other common rows."""
+    """Compare log loss and AUC on the test rows, which are the same in each run."""
     ids, rows, labels = joined()
     tested = set(
         pyarrow.csv.read_csv(outs["in shares"] / "hospital" / "test_rows.csv", convert_options=AS_TEXT)[
@@ -67,7 +67,7 @@ def comparison(outs: Mapping[str, Path]) -> Table:
     for name, probabilities in found.items():
         loss, auc = metrics.log_loss(labels[test], probabilities), metrics.auc(labels[test], probabilities)
         table.add_row(name, f"{loss:.4f}", f"{auc:.4f}")
-    table.caption = f"{test.sum():,} test rows, whose scores nobody had in the runs themselves"
+    table.caption = f"{test.sum():,} test rows; in the runs, no party had their scores"
     return table
 
 

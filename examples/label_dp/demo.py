@@ -1,4 +1,4 @@
-"""`make demo-label-dp`: labels released row by row between two processes, then what only a demo can know.
+"""`make demo-label-dp`: labels released row by row between two processes, and a comparison with other models.
 
 python -m examples.label_dp.demo [--out DIR] [--set KEY=VALUE ...]
 """
@@ -32,28 +32,28 @@ def main() -> None:
     options = begin(HERE, "Regression on labels under label DP, on the RAND health data.", "visits.csv")
     run_job(HERE, options.out, options.set)
     run_job(HERE, options.out / "again", options.set, quietly=True)
-    console.print(repeated(options.out))
+    console.print(compare_runs(options.out))
     console.print(comparison(options.out))
 
 
-def repeated(out: Path) -> str:
-    """What the second run cost and gave."""
+def compare_runs(out: Path) -> str:
+    """Report the cost of the second run, and whether its model is the same."""
     models = [json.loads((path / "insurer" / "model.json").read_text()) for path in (out, out / "again")]
     spent = [model.pop("privacy")["spent_epsilon"] for model in models]
     same = models[0] == models[1]
     return f"The same job again: {'the same' if same else 'ANOTHER'} model, epsilon {spent[1] - spent[0]:g} spent.\n"
 
 
-# --- what needs both parties' files ------------------------------------------------------------------
+# --- needs the files of both parties ------------------------------------------------------------------
 
 
 def comparison(out: Path) -> Panel:
-    """Mean squared error on true labels of held-out rows, for every mechanism: needs both parties' files."""
-    features, columns, labels, held_out = joined(out)
+    """Compare all mechanisms by the mean squared error on true labels of held-out rows."""
+    features, columns, labels, held_out = join_files(out)
     truth = labels[held_out]
     table = Table("labels that were trained on", "off by (std)", "test error", "gain kept", box=None)
     constant = float(np.mean((labels[~held_out].mean() - truth) ** 2))
-    regressor = fitted_regressor(out)
+    regressor = read_regressor(out)
 
     def error(released: Floats) -> float:
         rows = ~held_out
@@ -67,13 +67,13 @@ def comparison(out: Path) -> Panel:
         kept = (constant - np.mean(errors)) / (constant - best)
         table.add_row(name, noise, f"{np.mean(errors):.3f}{spread}", f"{kept:.0%}")
 
-    add("none: always the mean", "", [constant])
+    add("constant: always the mean", "", [constant])
     for name in NAMES:
-        draws = [released_labels(name, labels) for _ in range(DRAWS)]
+        draws = [release_labels(name, labels) for _ in range(DRAWS)]
         noise = float(np.mean([np.std(draw - labels) for draw in draws]))
         add(name, f"{noise:.2f}", [error(draw) for draw in draws])
     add("the run above", f"{noise_of(out):.2f}", [error_of_run(out, features, held_out, truth)])
-    add("true ones, not private", "0", [best])
+    add("true labels, not private", "0", [best])
     return Panel(
         Group(table, "", GAIN_KEPT),
         title=f"known only because this is a demo: epsilon {EPSILON:g}",
@@ -82,7 +82,7 @@ def comparison(out: Path) -> Panel:
     )
 
 
-def joined(out: Path) -> tuple[Floats, tuple[str, ...], Floats, Floats]:
+def join_files(out: Path) -> tuple[Floats, tuple[str, ...], Floats, Floats]:
     features = read(HERE / "data" / "features.csv")
     visits = read(HERE / "data" / "visits.csv")
     of_id = dict(zip(visits["id"].to_pylist(), visits["visits"].to_pylist(), strict=True))
@@ -98,15 +98,15 @@ def read(path: Path) -> pyarrow.Table:
     return pyarrow.csv.read_csv(path, convert_options=pyarrow.csv.ConvertOptions(column_types={"id": "string"}))
 
 
-def released_labels(name: str, labels: Floats) -> Floats:
-    """As a measurement server draws them, with the mechanism's bias removed where it can be."""
+def release_labels(name: str, labels: Floats) -> Floats:
+    """Draw labels as a measurement server does, and remove the bias if the mechanism allows it."""
     settings = MechanismSettings(name, LabelGrid(*LABEL_RANGE), EPSILON, **NEEDED.get(name, {}))
     mechanism = fit(settings, labels, system_uniform).mechanism
     noisy = mechanism.randomise(labels, system_uniform)
     return mechanism.debias(noisy) if mechanism.can_debias else noisy
 
 
-def fitted_regressor(out: Path) -> dict[str, object]:
+def read_regressor(out: Path) -> dict[str, object]:
     model = load_model(out / "insurer" / "model.json")
     return {"regressor": model.regressor, "options": model.options}
 

@@ -1,7 +1,7 @@
-"""Two registers of people, some of them in both, typed by different hands: names, birth dates, postcodes with errors.
+"""Two registers of people: names, birth dates and postcodes with typing errors. Some people are in both registers.
 
-About a fifth of the people share a household with the one before (surname and postcode the same), which is what makes
-linkage hard: such a pair is alike without being the same person. Everything follows from the generator's seed.
+About a fifth of the people have the surname and the postcode of the person before, as in one household. Such pairs make
+linkage hard, because they are similar and not the same person. Everything follows from the generator's seed.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ Person = tuple[str, str, str, str]  # first name, last name, birth date, postcod
 COLUMNS = ("first_name", "last_name", "birth_date", "postcode")
 
 
-def _words(text: str) -> list[str]:
-    return text.split()
+def _words(*lines: str) -> list[str]:
+    return [word for line in lines for word in line.split()]
 
 
 FIRST_NAMES = _words(
-    "Mary James Patricia Robert Jennifer John Linda Michael Elizabeth David Barbara William Susan Richard "
-    "Jessica Joseph Sarah Thomas Karen Charles Lisa Christopher Nancy Daniel Betty Matthew Margaret Anthony "
-    "Sandra Mark Ashley Donald Kimberly Steven Emily Paul Donna Andrew Michelle Joshua Carol Kenneth Amanda "
-    "Kevin Dorothy Brian Melissa George Deborah Edward Stephanie Ronald Rebecca Timothy Sharon Jason Laura "
-    "Jeffrey Cynthia Ryan Kathleen Jacob Amy Gary José Zoë Renée André Chloé Jürgen Søren Anaïs Nicolás Łukasz "
-    "Mohammed Fatima Wei Yuki Priya Arjun Olga Dmitri Ngozi Jean-Luc Anne-Marie Mary-Jane Siobhán"
+    "Mary James Patricia Robert Jennifer John Linda Michael Elizabeth David Barbara William Susan Richard",
+    "Jessica Joseph Sarah Thomas Karen Charles Lisa Christopher Nancy Daniel Betty Matthew Margaret Anthony",
+    "Sandra Mark Ashley Donald Kimberly Steven Emily Paul Donna Andrew Michelle Joshua Carol Kenneth Amanda",
+    "Kevin Dorothy Brian Melissa George Deborah Edward Stephanie Ronald Rebecca Timothy Sharon Jason Laura",
+    "Jeffrey Cynthia Ryan Kathleen Jacob Amy Gary José Zoë Renée André Chloé Jürgen Søren Anaïs Nicolás Łukasz",
+    "Mohammed Fatima Wei Yuki Priya Arjun Olga Dmitri Ngozi Jean-Luc Anne-Marie Mary-Jane Siobhán",
 )
 LAST_NAMES = _words(
-    "Smith Johnson Williams Brown Jones Garcia Miller Davis Rodriguez Martinez Hernandez Lopez Gonzalez Wilson "
-    "Anderson Thomas Taylor Moore Jackson Martin Lee Perez Thompson White Harris Sanchez Clark Ramirez Lewis "
-    "Robinson Walker Young Allen King Wright Scott Torres Nguyen Hill Flores Green Adams Nelson Baker Hall "
-    "Rivera Campbell Mitchell Carter Roberts Müller O'Brien MacDonald D'Angelo Lefèvre García Jørgensen Nowak "
-    "Kowalski Petrov Haddad Okafor Tanaka Patel"
+    "Smith Johnson Williams Brown Jones Garcia Miller Davis Rodriguez Martinez Hernandez Lopez Gonzalez Wilson",
+    "Anderson Thomas Taylor Moore Jackson Martin Lee Perez Thompson White Harris Sanchez Clark Ramirez Lewis",
+    "Robinson Walker Young Allen King Wright Scott Torres Nguyen Hill Flores Green Adams Nelson Baker Hall",
+    "Rivera Campbell Mitchell Carter Roberts Müller O'Brien MacDonald D'Angelo Lefèvre García Jørgensen Nowak",
+    "Kowalski Petrov Haddad Okafor Tanaka Patel",
 )
 SYLLABLES = _words(
     "ba bel bro cha cor da den el fer gan har hol ing kar ken lan lor man mer mon nor pen ran ros sen ston tor vin"
@@ -46,7 +46,7 @@ KEYBOARD_ROWS = ("qwertyuiop", "asdfghjkl", "zxcvbnm", "1234567890")
 
 @dataclass(frozen=True)
 class Registers:
-    """Two registers and the truth: first[i] and second[j] are one person for every (i, j) of `true_pairs`."""
+    """Two registers and the truth: first[i] and second[j] are the same person for each (i, j) of `true_pairs`."""
 
     first: Columns
     second: Columns
@@ -54,10 +54,11 @@ class Registers:
 
 
 def registers(n_first: int, n_second: int, n_both: int, seed: int, *, error_rate: float = 0.12) -> Registers:
-    """
+    """Make two registers.
+
     Args:
-        n_both: how many people are in both registers.
-        error_rate: of each field of each register, independently.
+        n_both: number of people in both registers.
+        error_rate: probability of an error in each field, independently.
     """
     rng = np.random.default_rng(seed)
     people = list(_people(n_first + n_second - n_both, rng))
@@ -87,14 +88,14 @@ def _people(count: int, rng: np.random.Generator) -> list[Person]:
 
 
 def _last_name(rng: np.random.Generator) -> str:
-    """Half of them from the list, half made of syllables, so that most surnames are rare."""
+    """Draw half of the surnames from the list, and make the others of syllables, so that most surnames are rare."""
     if rng.random() < 0.5:
         return _zipf(LAST_NAMES, rng)
     return "".join(rng.choice(SYLLABLES, size=rng.integers(2, 5))).capitalize()
 
 
 def _zipf(names: list[str], rng: np.random.Generator) -> str:
-    """The name of rank r with a weight of 1 / (r + 10)."""
+    """Return the name of rank r with a weight of 1 / (r + 10)."""
     weights = 1 / (np.arange(len(names)) + 10)
     return names[int(np.searchsorted(np.cumsum(weights), rng.random() * weights.sum()))]
 
@@ -103,7 +104,7 @@ def _birth_date(rng: np.random.Generator) -> str:
     return str(np.datetime64("1940-01-01") + rng.integers(0, 365 * 65))
 
 
-# --- hands ------------------------------------------------------------------------------------------
+# --- typing errors ------------------------------------------------------------------------------------------
 
 
 def _typed(people: list[Person], rng: np.random.Generator, error_rate: float) -> Columns:

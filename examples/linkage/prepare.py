@@ -1,11 +1,11 @@
-"""Makes the two registers of the linkage example: made-up people, with typing errors, and no common id.
+"""Make the two registers of the linkage example: made-up people with typing errors and no common id.
 
     python examples/linkage/prepare.py [--out DIR]
 
     bank.csv       row, first_name, last_name, birth_date, postcode, defaulted, 6 features
     insurer.csv    row, first_name, last_name, birth_date, postcode, 6 features
 
-Two thirds of each register's people are in the other as well. Whether a person defaulted depends on both halves.
+Two thirds of the people of each register are in the other one, too. Features of both registers decide who defaulted.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ ROWS, IN_BOTH, FEATURES = 1500, 1000, 6
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Two registers of made-up people.")
-    parser.add_argument("--out", type=Path, default=HERE / "data", help="where the files go (default: %(default)s)")
+    parser.add_argument("--out", type=Path, default=HERE / "data", help="folder for the files (default: %(default)s)")
     out = parser.parse_args().out
     out.mkdir(parents=True, exist_ok=True)
     draw = np.random.default_rng(2026)
     people = registers(ROWS, ROWS, IN_BOTH, seed=2026)
     bank, insurer = draw.normal(size=(ROWS, FEATURES)), draw.normal(size=(ROWS, FEATURES))
-    other_half = draw.normal(size=(ROWS, FEATURES))  # of bank clients that the insurer does not have
+    other_half = draw.normal(size=(ROWS, FEATURES))  # features of bank clients that the insurer does not have
     i, j = people.true_pairs.T
     other_half[i] = insurer[j]
     score = bank @ np.array([1.2, -0.8, 0.6, 0.4, 0.0, 0.0]) + other_half @ np.array([1.0, 0.9, -0.7, 0.0, 0.3, 0.0])

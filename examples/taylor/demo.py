@@ -1,4 +1,4 @@
-"""`make demo-taylor`: three organisations and a key node, each a process, then what only a demo can know.
+"""`make demo-taylor`: three organisations and a key node, each a process, and a comparison with other models.
 
 python -m examples.taylor.demo [--out DIR] [--set KEY=VALUE ...]
 """
@@ -23,7 +23,7 @@ from blindfit.coordinator.job.job import load_job
 from examples.demo import begin, console, run_job
 from examples.taylor.joined import joined
 
-DRAWS = 61  # of the order of the rows, and of the noise
+DRAWS = 61  # draws of the order of the rows, and of the noise
 HERE = Path(__file__).parent
 
 
@@ -43,7 +43,7 @@ def main() -> None:
 
 
 def comparison(out: Path, overrides: list[str]) -> Table:
-    """Log loss and AUC on the run's own test rows, of models that were fitted to all the other common rows."""
+    """Compare log loss and AUC on the test rows of the run, for models that were fitted to all other common rows."""
     ids, rows, labels = joined()
     scored = scores_of(out / "hospital" / "test_scores.csv")
     test = np.isin(ids, list(scored))
@@ -57,7 +57,7 @@ def comparison(out: Path, overrides: list[str]) -> Table:
         table.add_row("Blindfit, before calibration", f"{figures['log_loss_before']:.4f}", f"{figures['auc']:.4f}")
     found = {
         "constant (base rate)": np.full(test.sum(), labels[~test].mean()),
-        "the Taylor loss's optimum, in one place": sigmoid(np.c_[x[test], np.ones(test.sum())] @ optimum),
+        "optimum of the Taylor loss, in one place": sigmoid(np.c_[x[test], np.ones(test.sum())] @ optimum),
         "scikit-learn, in one place": LogisticRegression().fit(x[~test], labels[~test]).predict_proba(x[test])[:, 1],
     }
     for name, probabilities in found.items():
@@ -74,7 +74,7 @@ def scores_of(path: Path) -> dict[str, float]:
 
 
 def taylor_optimum(x: np.ndarray, labels: np.ndarray, l2: float) -> np.ndarray:
-    """Where the mean of log 2 - y z / 2 + z^2 / 8 and l2 |theta|^2 / 2 has no slope; the intercept is free."""
+    """Return the minimum of the mean of log 2 - y z / 2 + z^2 / 8, plus l2 |theta|^2 / 2 without the intercept."""
     x = np.c_[x, np.ones(len(x))]
     y = np.where(labels > 0, 1.0, -1.0)
     penalty = l2 * np.diag([*np.ones(x.shape[1] - 1), 0.0])
@@ -86,7 +86,7 @@ def sigmoid(z: np.ndarray) -> np.ndarray:
 
 
 def privacy_curve(out: Path, overrides: list[str]) -> Table:
-    """AUC against epsilon, simulated; also drawn, beside the report."""
+    """Simulate the AUC at each epsilon, and draw it into a file next to the report."""
     without_privacy = [o for o in overrides if not o.startswith("privacy.")]
     found = simulate(load_job(HERE / "job.toml", without_privacy).parameters, tumours(), draws=DRAWS)
     path = out / "epsilon.png"

@@ -1,4 +1,4 @@
-"""The three files in one table, which no party has: for the demo alone."""
+"""The three files in one table, which no party has: only a demo can make it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HERE = Path(__file__).parent
 
 @cache
 def joined() -> tuple[list[str], dict[str, np.ndarray], np.ndarray]:
-    """Ids that all have, each party's columns in their order, 1 where malignant."""
+    """Return the ids that all parties have, the columns of each party in this order, and 1 for malignant tumours."""
     tables = {party: by_id(HERE / "data" / f"{party}.csv") for party in KINDS}
     ids = sorted(set.intersection(*(set(table) for table in tables.values())))
     rows = {party: np.array([table[i] for i in ids]) for party, table in tables.items()}

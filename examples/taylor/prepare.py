@@ -1,15 +1,15 @@
-"""Makes the files of the Taylor example from scikit-learn's breast cancer data (569 tumours, 30 features).
+"""Make the files of the Taylor example from scikit-learn's breast cancer data (569 tumours, 30 features).
 
     python examples/taylor/prepare.py [--out DIR]
 
-Three organisations know ten features each of the same tumours; the hospital also knows which were malignant. Each file
-has rows in an order of its own, and the laboratory and the archive have rows that nobody else has:
+Three organisations know ten features each of the same tumours, and the hospital also knows which were malignant. Each
+file has its own order of rows. The laboratory and the archive have rows that no other party has:
 
     hospital.csv     id, malignant, mean_radius ..
     laboratory.csv   id, error_radius ..
     archive.csv      id, worst_radius ..
 
-and of 40 more tumours, of which nobody knows what they are, the same columns in hospital_new.csv and so on.
+hospital_new.csv, laboratory_new.csv and archive_new.csv have the same columns of 40 more tumours without a diagnosis.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ NEW_STRANGERS = {"hospital": 2, "laboratory": 5, "archive": 3}
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="The breast cancer data, split between three organisations.")
-    parser.add_argument("--out", type=Path, default=HERE / "data", help="where the files go (default: %(default)s)")
+    parser.add_argument("--out", type=Path, default=HERE / "data", help="folder for the files (default: %(default)s)")
     out = parser.parse_args(arguments).out
     out.mkdir(parents=True, exist_ok=True)
     draw = np.random.default_rng(2026)
@@ -50,7 +50,7 @@ def columns_of(party: str, features: np.ndarray, names: list[str]) -> dict[str, 
 
 
 def write_new(features: np.ndarray, names: list[str], out: Path) -> None:
-    """Tumours that are like some of the others, each measurement off by a few per cent."""
+    """Write tumours that resemble some of the others: each measurement differs by a few per cent."""
     draw = np.random.default_rng(2027)
     alike = features[draw.choice(len(features), NEW_ROWS, replace=False)]
     alike = np.round(alike * draw.normal(1, 0.05, alike.shape), 5)
@@ -60,14 +60,14 @@ def write_new(features: np.ndarray, names: list[str], out: Path) -> None:
 
 
 def write(table: dict[str, np.ndarray], strangers: int, draw: np.random.Generator, path: Path) -> None:
-    """In an order of its own."""
-    table = with_strangers(table, strangers, draw)
+    """Write the rows in a random order, with the rows that only this party has."""
+    table = add_strangers(table, strangers, draw)
     order = draw.permutation(len(table["id"]))
     pyarrow.csv.write_csv(pa.table({name: column[order] for name, column in table.items()}), path)
 
 
 def tumours() -> tuple[np.ndarray, np.ndarray, list[str]]:
-    """Features, 1 where malignant, and names such as mean_radius."""
+    """Return the features, 1 for malignant tumours, and names such as mean_radius."""
     data = load_breast_cancer()
     names = [name.replace(" error", "").replace(" ", "_") for name in data.feature_names]
     kinds = np.repeat(["mean", "error", "worst"], 10)
@@ -75,8 +75,8 @@ def tumours() -> tuple[np.ndarray, np.ndarray, list[str]]:
     return data.data, 1 - data.target, [f"{kind}_{name}" for kind, name in zip(kinds, plain, strict=True)]
 
 
-def with_strangers(table: dict[str, np.ndarray], count: int, draw: np.random.Generator) -> dict[str, np.ndarray]:
-    """Some rows again, under ids of their own."""
+def add_strangers(table: dict[str, np.ndarray], count: int, draw: np.random.Generator) -> dict[str, np.ndarray]:
+    """Add copies of some rows under new ids."""
     if not count:
         return table
     again = draw.choice(len(table["id"]), count, replace=False)

@@ -1,4 +1,4 @@
-"""`make demo`: WALR between two processes on real data, then what only a demo can know.
+"""`make demo`: WALR between two processes on real data, and a comparison with other models.
 
 python -m examples.walr.demo [--out DIR] [--set KEY=VALUE ...]
 """
@@ -30,9 +30,9 @@ def main() -> None:
 
 
 def comparison(out: Path) -> Panel:
-    """Log loss and AUC on held-out rows: needs both parties' files, which no party has."""
-    ids, private = held_out_scores(out)
-    features, labels = joined()
+    """Compare log loss and AUC on held-out rows. This needs the files of both parties, which no party has."""
+    ids, private = read_held_out_scores(out)
+    features, labels = join_files()
     held_out = np.isin(features["id"].to_pylist(), ids)
     x = np.column_stack([features[name].to_numpy() for name in features.column_names if name != "id"])
     y = np.array([labels[i] for i in features["id"].to_pylist()])
@@ -58,13 +58,13 @@ def comparison(out: Path) -> Panel:
     )
 
 
-def held_out_scores(out: Path) -> tuple[list[str], np.ndarray]:
+def read_held_out_scores(out: Path) -> tuple[list[str], np.ndarray]:
     types = pyarrow.csv.ConvertOptions(column_types={"id": "string"})
     scores = pyarrow.csv.read_csv(out / "insurer" / "held_out_scores.csv", convert_options=types)
     return scores["id"].to_pylist(), scores["probability"].to_numpy()
 
 
-def joined():
+def join_files():
     features = pq.read_table(HERE / "data" / "features.parquet")
     visits = pyarrow.csv.read_csv(HERE / "data" / "visits.csv")
     return features, dict(zip(visits["id"].to_pylist(), visits["saw_doctor"].to_pylist(), strict=True))

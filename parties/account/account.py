@@ -25,8 +25,8 @@ from blindfit.parties.store.database import Writes, stamp
 
 log = structlog.get_logger(__name__)
 
-BITS_OF_A_LABEL = 1 / 4  # that a limit allows for each person, of a label that is 1 for half of the people
-MOST_MEMBERSHIP = 16  # linkages with another party, or draws of who is held out, of a population
+BITS_OF_A_LABEL = 1 / 4  # limit for each person, for a label that is 1 for half of the people
+MOST_MEMBERSHIP = 16  # limit of linkages with another party, or draws of held-out rows, for a population
 
 
 class Account:
@@ -86,7 +86,7 @@ class Account:
 
     def label_limit(self, reader: AccountReads) -> float:
         """Return how many bits about all labels together may be revealed."""
-        people = len(unpack(reader.labelled_people(self.population, self.label)).nonzero()[0])
+        people = len(unpack(reader.people_with_labels(self.population, self.label)).nonzero()[0])
         return people * self.label_entropy * BITS_OF_A_LABEL
 
     def fits(
@@ -148,13 +148,14 @@ class Account:
         *,
         asked: float | None = None,
     ) -> None:
-        """Write an entry where it fits; a question that was counted before is free, and so are public labels.
+        """Write an entry if it fits; a question that was counted before is free, and so are public labels.
 
         A requester may name its own question: the same name by another learner may be about other rows.
 
         Args:
             asked: bits that must fit, with what the job will count later; by default those of the entry.
-            refuse: makes the error; None where the job may reveal more. Its words are the same whatever was before.
+            refuse: function that makes the error; None if the job may reveal more. Its words do not depend on earlier
+                entries.
         """
         is_new = self.check_below(transaction, entry, limit, refuse, asked=asked)
         if is_new and entry.bits:

@@ -1,4 +1,4 @@
-"""What a table's owner can do about a column or a value, in the words of the party file that describes the table."""
+"""Advice to a table's owner about a column or a value, in the words of the party file that describes the table."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Advice:
     Attributes:
         dataset: the name of the dataset in the party file; empty if no party file describes the table, as where a model
             reads it.
-        settings: of that dataset.
+        settings: settings of that dataset.
     """
 
     dataset: str = ""

@@ -11,14 +11,14 @@ from typing import TypeVar
 Item = TypeVar("Item")
 Made = TypeVar("Made")
 
-THREADS = 2  # Arrow and NumPy let go of the interpreter's lock; whoever takes the results has work of its own
+THREADS = 2  # Arrow and NumPy release the interpreter's lock; the caller, who takes the results, also works
 
 
 def each_ahead(make: Callable[[Item], Made], items: Iterable[Item]) -> Generator[Made, None, None]:
-    """`map`, in order, with the next `THREADS` results under way; the first error ends it where `map` would raise it.
+    """Apply `make` to each item, in order, while the next `THREADS` results are in progress.
 
-    Items are taken in the caller's thread, and no more than `THREADS` before their time, where `Executor.map` would
-    take them all. One alone starts no thread.
+    Yield an error where `map` would raise it, and end there. Items are taken in the caller's thread, at most `THREADS`
+    before their results are needed; `Executor.map` would take all of them at once. A single item starts no thread.
     """
     taken = iter(items)
     first = list(islice(taken, 2))

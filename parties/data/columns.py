@@ -1,7 +1,8 @@
-"""Columns of a table as a protocol takes them: texts, labels and numbers, or the one error with the row and the column.
+"""Columns of a table in the form that a protocol takes: texts, labels and numbers. An error names the row and the
+column.
 
-The conversions are those of `algorithms/columns`; here they get the place of the error. `first_row` is the 1-based data
-row of the column's first value.
+The conversions are those of `algorithms/columns`; this module adds the place of an error. `first_row` is the 1-based
+data row of the column's first value.
 """
 
 from __future__ import annotations
@@ -33,10 +34,10 @@ _WITHOUT_ID = 'give every row its value; in a csv file, quote a text such as "NA
 
 @contextmanager
 def locate_errors(origin: Origin, name: str, first_row: int, hint: str = "") -> Iterator[None]:
-    """Give an error about a value its place.
+    """Add its place to an error about a value.
 
     Args:
-        hint: what to do, where the error itself has no hint.
+        hint: advice for an error that has no hint of its own.
     """
     try:
         yield
@@ -47,7 +48,7 @@ def locate_errors(origin: Origin, name: str, first_row: int, hint: str = "") -> 
 
 
 def to_texts(column: Any, *, name: str, first_row: int, origin: Origin) -> Any:
-    """Return names of rows or persons as a `pyarrow.StringArray`, in one spelling; none is missing."""
+    """Return names of rows or persons as a `pyarrow.StringArray`, in one spelling. Every name has a text."""
     with locate_errors(origin, name, first_row):
         texts = one_spelling(values.to_texts(column))
     absent = pc.fill_null(pc.equal(pc.binary_length(texts), 0), True)
@@ -71,26 +72,26 @@ def to_fields(column: Any, *, name: str, first_row: int, origin: Origin) -> Any:
 
 
 def to_levels(column: Any, *, name: str, origin: Origin, first_row: int = 1, known: Sequence[str] | None = None) -> Any:
-    """Return the levels of a category as a `pyarrow.StringArray`, in one spelling; null where there is no value.
+    """Return the levels of a category as a `pyarrow.StringArray`, in one spelling; null for a missing value.
 
     Args:
-        known: the levels that somebody named, whose spelling an equal value of another type gets.
+        known: the declared levels; an equal value of another type gets their spelling.
     """
     with locate_errors(origin, name, first_row):
         return values.to_levels(column) if known is None else values.to_known_levels(column, known)
 
 
 def to_days(column: Any, *, name: str, first_row: int, origin: Origin) -> Floats:
-    """Return days since 1970-01-01 in UTC, shape (n,); NaN where there is no date."""
+    """Return days since 1970-01-01 in UTC, shape (n,); NaN for a missing date."""
     with locate_errors(origin, name, first_row):
         return values.to_days(column)
 
 
 def to_numbers(column: Any, *, name: str, first_row: int, origin: Origin, hint: str = "") -> Floats:
-    """Return numbers, shape (n,); NaN where there is none.
+    """Return numbers, shape (n,); NaN for a missing number.
 
     Args:
-        hint: what to do about a value that is not a number, of a column that is no feature.
+        hint: advice about a value that is not a number, for a column that cannot be a feature.
     """
     with locate_errors(origin, name, first_row, hint=hint or origin.advice.no_number(name)):
         return values.to_numbers(column)
@@ -102,8 +103,8 @@ def to_labels(
     """Return labels, shape (n,): uint8 in {0, 1} where `binary`, else float64. A label is never missing.
 
     Args:
-        positive: the text of label 1; every other text is 0, and one that differs from it only in capitals, spaces or
-            the form of a number is refused.
+        positive: the text of label 1. Every other text is label 0. A text that differs from `positive` only in
+            capitals, spaces or the form of a number is refused.
     """
     if positive is not None:
         with locate_errors(origin, name, first_row):
@@ -139,7 +140,9 @@ def _refuse_near(texts: Any, positive: str, *, name: str, first_row: int, origin
 
 
 def to_shares(column: Any, *, name: str, first_row: int, origin: Origin) -> NDArray[np.uint64]:
-    """Return shares modulo 2^61 - 1, shape (n,). None is missing; floats, which would round them, are refused."""
+    """Return shares modulo 2^61 - 1, shape (n,). A null is a missing value. Floats are refused, because they would
+    round the shares.
+    """
     hint = "take the column as `blindfit split-labels` wrote it"
     column = values.plain(column)
     if not (pa.types.is_integer(column.type) or values.is_text(column.type)):
@@ -150,7 +153,12 @@ def to_shares(column: Any, *, name: str, first_row: int, origin: Origin) -> NDAr
         raise origin.error("a value is not a whole number from 0", column=name, hint=hint) from None
     strange = pc.fill_null(pc.greater_equal(shares, pa.scalar(SHARE_MODULUS, pa.uint64())), True)
     if (row := values.first(strange)) is not None:
-        raise origin.error("no share from 0 to 2^61 - 2", row=first_row + row, column=name, hint=hint)
+        raise origin.error(
+            "the value is not a share: shares are whole numbers from 0 to 2^61 - 2",
+            row=first_row + row,
+            column=name,
+            hint=hint,
+        )
     found: NDArray[np.uint64] = shares.to_numpy(zero_copy_only=False).astype(np.uint64)
     return found
 
@@ -173,7 +181,7 @@ def to_features(column: Any, recorded: TableColumn, *, first_row: int, origin: O
 def refuse_without_value(
     features: dict[str, Floats], recorded: TableColumn, rows: Sequence[int] | NDArray[np.int64], origin: Origin
 ) -> None:
-    """Raises DataError: a row has no value in this column of the table.
+    """Raise DataError: a row has no value in this column of the table.
 
     Args:
         rows: the 1-based data row of each value.

@@ -1,4 +1,4 @@
-"""A digest of a table's ids and labels: for its owner alone, as anyone who has it can try out labels."""
+"""A digest of a table's ids and labels. Only its owner may have it, because it lets a person try out labels."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from blindfit.parties.data.row_batch import RowBatch
 
 
 class ContentDigest:
-    """The sum mod 2^256 of SHA-256(row) over the rows: their order, their features and whose they are do not count.
+    """The sum mod 2^256 of SHA-256(row) over the rows. The order of the rows, their features and their persons do not
+    count.
 
     The same labels are the same content, with a person column or without.
 
-    It tells an honest owner that a table is one seen before; it binds nobody who searches for a second table with the
-    same sum.
+    The digest shows an honest owner that a table has been used before. It does not stop an owner who searches for a
+    second table with the same sum.
     """
 
     def __init__(self) -> None:
@@ -27,7 +28,7 @@ class ContentDigest:
 
     @classmethod
     def of(cls, parts: Iterable[ContentDigest]) -> ContentDigest:
-        """Of a table, from those of its parts in any order."""
+        """Return the digest of a table, from the digests of its parts in any order."""
         whole = cls()
         for part in parts:
             whole.n_rows += part.n_rows
@@ -46,7 +47,7 @@ class ContentDigest:
 
 
 def _canonical_rows(batch: RowBatch) -> list[bytes]:
-    """`<bytes in id>:<id><label>`: no two different rows are written alike."""
+    """Return `<bytes in id>:<id><label>` for each row, so that no two different rows have the same text."""
     parts = [pc.binary_length(batch.ids).cast(pa.string()), pa.scalar(":"), batch.ids]
     if batch.labels is not None:
         parts.append(pa.array(batch.labels).cast(pa.string()))

@@ -30,17 +30,17 @@ SNIFFED_BYTES = 1 << 16
 SNIFFED_SEPARATORS = (";", "\t", "|", ",")
 UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
-#: Of Python's reader, which finds the line of an error: a row that Arrow reads lies within two blocks. The limit is one
-#: for the whole process, and by default is so small that a long text beside the columns that are used would pass it.
+# Python's reader finds the line of an error. A row that Arrow can read lies within two blocks. The limit holds for the
+# whole process, and the default is too small: a long text in a column that is not used would exceed it.
 csv.field_size_limit(2 * BLOCK_BYTES)
 
 
 @dataclass(frozen=True)
 class MissingWords:
-    """Which unquoted words of a csv file stand for "no value".
+    """Unquoted words of a csv file that stand for "no value".
 
     Args:
-        declared: by column, the words that are values there.
+        declared: words that are values in a column, by column.
     """
 
     words: frozenset[str] = frozenset(MISSING_WORDS)
@@ -52,14 +52,14 @@ class MissingWords:
 
 @dataclass(frozen=True)
 class CsvFile:
-    """A csv file with a header, read as text and converted later, where rows are known.
+    """A csv file with a header. It is read as text, and converted later, where row numbers are known.
 
-    A field is null where it is written without quotes and is empty or, without white space around it, a missing word.
-    Numbers and dates come in the plain form, whatever form the file's dialect has.
+    A field is null if it has no quotes and is empty or, without the white space around it, a missing word. Numbers and
+    dates come in the plain form, in any dialect of the file.
 
     Args:
-        kinds: as what columns are read; only numbers and dates have another form in some dialects.
-        tolerates: which columns may have a problem.
+        kinds: kinds in which the columns are read; only numbers and dates have another form in some dialects.
+        tolerates: test of a column's name: True if the column may have a problem.
     """
 
     path: Path
@@ -110,20 +110,22 @@ class CsvFile:
     def _in_plain_form(self, column: Any, name: str, first_row: int) -> Any:
         kind, dialect = self.kinds.of(name), self.dialect
         if kind == "date" and dialect.date_format is not None:
-            convert, made = read_dates, pa.timestamp("us")
+            to_plain, made = read_dates, pa.timestamp("us")
         elif kind == "number" and dialect.converts_numbers:
-            convert, made = write_plain_numbers, pa.string()
+            to_plain, made = write_plain_numbers, pa.string()
         else:
             return column
 
-        def converted() -> Any:
+        def convert() -> Any:
             with locate_errors(self.origin, name, first_row, hint=self.origin.advice.no_number(name)):
-                return convert(column, dialect)
+                return to_plain(column, dialect)
 
-        return or_nulls(name, converted, pa.nulls(len(column), made), self.problems, self.tolerates)
+        return or_nulls(name, convert, pa.nulls(len(column), made), self.problems, self.tolerates)
 
     def _with_nulls(self, names: Sequence[str]) -> Iterator[Any]:
-        """Arrow takes one list of words for all columns: columns of other words are read beside, block by block."""
+        """Read columns that have different words for "no value" separately, block by block: Arrow takes one list of
+        words for all columns.
+        """
         groups: dict[frozenset[str], list[str]] = {}
         for name in names:
             groups.setdefault(self.words.of(name), []).append(name)
@@ -133,8 +135,11 @@ class CsvFile:
             yield pa.RecordBatch.from_arrays([columns[name] for name in names], list(names))
 
     def _of_one_list(self, names: Sequence[str], words: frozenset[str]) -> Iterator[Any]:
-        """Arrow knows whether a field had quotes and takes words only as they are written. So the words with white
-        space around them that a block turns out to hold are added to the list, and the block is read again."""
+        """Read a block again until its list of words is complete.
+
+        Arrow knows whether a field had quotes, and recognises words only in the spelling of its list. So each word that
+        a block holds with white space around it is added to the list.
+        """
         listed, done = {"", *words}, 0
         while True:
             for number, batch in enumerate(self._open_arrow(names, listed)):
@@ -165,7 +170,9 @@ class CsvFile:
         )
 
     def _refuse_an_open_quote(self) -> None:
-        """In the last column Arrow takes what follows it for one text: nobody would miss the rows in it."""
+        """Refuse a file whose last quote is open: Arrow would take all rows after it as one text of the last column,
+        without an error.
+        """
         text = self._text
         if text.has_even_quotes():
             return
@@ -175,11 +182,11 @@ class CsvFile:
                 raise self._open_quote(row)
 
     def _open_quote(self, row: int) -> DataError:
-        hint = "close it; one that is part of a text is written twice"
+        hint = "close it; write a quote that is part of a text twice"
         return self.origin.error("a double quote is left open", row=row, hint=hint)
 
     def _diagnose(self) -> DataError:
-        """Arrow could not read the file: a slow second reading finds the exact line."""
+        """Find the exact line that Arrow could not read, in a second, slow reading."""
         text = self._text
         if (line := text.undecodable_line()) is not None:
             return _not_decoded(line, self.dialect, self.origin)
@@ -193,7 +200,7 @@ class CsvFile:
                         row=row,
                         hint=f"a field that holds {between} must stand in double quotes",
                     )
-            if text.leaves_quote_open(line):  # up to the file's end: it can be in the last row alone
+            if text.leaves_quote_open(line):  # only the last row can reach to the end of the file
                 return self._open_quote(row)
             if row == 0:
                 return no_rows(self.origin)
@@ -232,14 +239,16 @@ class _Text:
 
     @property
     def codec(self) -> str:
-        """The encoding, but for a byte order mark."""
+        """The encoding, without a byte order mark."""
         return "utf-8-sig" if self.dialect.encoding == "utf-8" else self.dialect.encoding
 
     def open(self, errors: str = "strict") -> TextIO:
         return self.path.open(encoding=self.codec, errors=errors, newline="")
 
     def records(self, errors: str = "strict") -> Iterator[tuple[int, int, list[str]]]:
-        """(row, physical line at its start, fields). The header is row 0; empty lines are none, as in Arrow."""
+        """Yield (row, physical line at its start, fields). The header is row 0; empty lines do not count, as in
+        Arrow.
+        """
         with self.open(errors) as file:
             reader = csv.reader(file, delimiter=self.dialect.separator)
             row, line = 0, 1
@@ -250,8 +259,9 @@ class _Text:
                 line = reader.line_num + 1
 
     def place_of_row(self, row: int) -> str:
-        """With its line, where this reader finds it: Arrow minds neither what columns hold that are not used, nor
-        how."""
+        """Return the place of a row, with its line if this reader finds it. Arrow does not check columns that are not
+        used.
+        """
         with suppress(OSError, csv.Error, UnicodeError):
             for number, line, _ in self.records(errors="replace"):
                 if number == row:
@@ -259,12 +269,14 @@ class _Text:
         return f"row {row}"
 
     def has_even_quotes(self) -> bool:
-        """Nearly always, and then none is left open at the file's end."""
+        """Return True if the number of quotes is even. Nearly every file has an even number, and then the last quote is
+        closed.
+        """
         with self.open(errors="replace") as file:
             return sum(block.count('"') for block in iter(partial(file.read, BLOCK_BYTES), "")) % 2 == 0
 
     def leaves_quote_open(self, line: int) -> bool:
-        """In the record that begins in this line."""
+        """Return True if the record that begins in this line has an open quote."""
         with self.open(errors="replace") as file:
             lines = islice(file, line - 1, None)
             try:
@@ -274,7 +286,7 @@ class _Text:
         return False
 
     def undecodable_line(self) -> int | None:
-        """The first line that is not in the file's encoding."""
+        """Return the first line that is not in the file's encoding."""
         decoder, line = codecs.getincrementaldecoder(self.codec)(), 1
         with self.path.open("rb") as file:
             for block in (*iter(partial(file.read, BLOCK_BYTES), b""), b""):

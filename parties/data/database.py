@@ -29,11 +29,11 @@ from blindfit.parties.data.origin import Origin, Tolerates, near_names, nothing,
 from blindfit.parties.data.urls import without_password
 
 CONNECT_TIMEOUT_S = 5
-LOCK_TIMEOUT_S = 30  # an administrator's forgotten transaction would else hold a job up for ever
+LOCK_TIMEOUT_S = 30  # without it an administrator's forgotten transaction would stop a job for ever
 DEAD_LINK = {"keepalives_idle": "30", "keepalives_interval": "10", "keepalives_count": "3", "tcp_user_timeout": "60000"}
 SQLITE_HEADER = b"SQLite format 3\0"
 
-# A column of a type that SQLAlchemy does not know may not be used at all; where it is, the conversion refuses it.
+# A column whose type SQLAlchemy does not know may be unused. If a dataset uses it, the conversion refuses it.
 warnings.filterwarnings("ignore", "Did not recognize type", exc.SAWarning)
 
 
@@ -41,13 +41,13 @@ warnings.filterwarnings("ignore", "Did not recognize type", exc.SAWarning)
 class SqlTable:
     """A table or view. Rows are numbered in the order in which the database returns them.
 
-    Every batch has a column in one Arrow type, whatever a driver returns: SQLite keeps texts among numbers.
+    Every batch has a column in one Arrow type, although a driver may return several: SQLite keeps texts among numbers.
 
     Args:
-        origin: how errors call it, but for its table.
+        origin: name of the dataset in errors; the table is added to it.
         texts: columns that are read as text.
         dates: columns that are read as dates. All others are read as numbers.
-        tolerates: which columns may have a problem.
+        tolerates: test of a column's name: True if the column may have a problem.
     """
 
     engine: Engine
@@ -67,7 +67,7 @@ class SqlTable:
         return frozenset(column.name for column in self.table.columns if isinstance(_base(column.type), sa.Boolean))
 
     def fingerprint(self) -> None:
-        """A table may change at any time, and nothing cheap tells."""
+        """Return None: a table may change at any time, and no cheap check detects it."""
 
     def arrow_batches(self, names: Sequence[str], batch_rows: int) -> Iterator[Any]:
         asked = [self._select(name) for name in names]
@@ -86,7 +86,9 @@ class SqlTable:
         return "date" if name in self.dates else "boolean" if name in self.booleans else "number"
 
     def _select(self, name: str) -> Any:
-        """What is selected for a column: without a type, so that SQLAlchemy hands over what the driver returns."""
+        """Return the expression that selects a column: without a type, so that SQLAlchemy returns the driver's own
+        value.
+        """
         declared = self.table.c[name].type
         column: Any = sa.type_coerce(self.table.c[name], NullType())
         if self._how(declared, name) == "as text":
@@ -96,12 +98,12 @@ class SqlTable:
         return column.label(name)
 
     def _how(self, declared: Any, name: str) -> Literal["as it is", "as text", "refused"]:
-        """How a column is read. PostgreSQL's dates may lie beyond those of Python, so they come as texts."""
+        """Return how to read a column. PostgreSQL's dates may lie beyond Python's, so they come as texts."""
         base, kind = _base(declared), self._kind(name)
         if self.engine.dialect.name != "postgresql" or isinstance(base, _TEXTS):
             return "as it is"
         if kind == "date":
-            whole = isinstance(base, sa.Integer)  # which the conversion refuses in its own words
+            whole = isinstance(base, sa.Integer)  # the conversion refuses it with its own message
             return "as text" if isinstance(base, _MOMENTS) else "as it is" if whole else "refused"
         if isinstance(base, _NUMBERS):
             return "as it is"
@@ -136,7 +138,7 @@ _WITH_ONE_TEXT = (sa.Date, sa.Time, INET, CIDR, MACADDR, MACADDR8, BIT, OID)
 
 
 def _base(declared: Any) -> Any:
-    """The type that a domain of PostgreSQL is made of."""
+    """Return the type that a domain of PostgreSQL is made of."""
     while isinstance(declared, DOMAIN):
         declared = declared.data_type
     return declared
@@ -155,13 +157,13 @@ def open_table(
     dates: frozenset[str] = frozenset(),
     tolerates: Tolerates = nothing,
 ) -> SqlTable:
-    """Return a reader of a table that exists and that the database lets us see.
+    """Return a reader of a table that exists and that this user may read.
 
     Args:
-        origin: how errors call it, but for its table.
+        origin: name of the dataset in errors; the table is added to it.
         texts: columns that are read as text.
         dates: columns that are read as dates.
-        tolerates: which columns may have a problem.
+        tolerates: test of a column's name: True if the column may have a problem.
     """
     schema, name, origin = find_table(url, origin)
     if url.get_backend_name() == "sqlite":
@@ -175,12 +177,12 @@ def open_table(
 
 
 def as_declared(table: SqlTable, texts: frozenset[str]) -> SqlTable:
-    """Return the same table, each column read as its type in the database says.
+    """Return the same table, with each column read as the type that the database declares.
 
-    What cannot be read is a problem of its column, and no error.
+    A column that cannot be read is recorded as a problem of that column and raises no error.
 
     Args:
-        texts: columns that are read as text, whatever their type; what is wrong with them is an error.
+        texts: columns that are read as text, also if they have another type; a problem in one of them is an error.
     """
     types = {column.name: _base(column.type) for column in table.table.columns}
     dates = {name for name, kind in types.items() if isinstance(kind, _MOMENTS)}
@@ -205,10 +207,10 @@ def _texts_of_no_type(table: SqlTable, names: Sequence[str]) -> set[str]:
 
 
 def find_table(url: URL, origin: Origin) -> tuple[str | None, str, Origin]:
-    """Return the schema, where one is named, the table, and how errors call it.
+    """Return the schema (None if the URL has none), the table, and the name of the table in errors.
 
     Args:
-        origin: the same, but for the table.
+        origin: the name in errors, without the table.
     """
     shown, named = without_password(url.render_as_string(hide_password=False)), url.query.get("table")
     if not isinstance(named, str) or not named:
@@ -229,18 +231,20 @@ def _sqlite_engine(url: URL, base_dir: Path, origin: Origin, made_by: str | None
 
 
 def _sqlite_connection(uri: str) -> sqlite3.Connection:
-    """Texts that are not UTF-8 come with surrogates, which the conversion refuses by row and column."""
+    """Return a connection that reads bytes that are not UTF-8 as surrogates, which the conversion refuses by row and
+    column.
+    """
     connection = sqlite3.connect(uri, uri=True)
     connection.text_factory = lambda octets: octets.decode("utf-8", "surrogateescape")
     return connection
 
 
 def _refuse_other_files(path: Path, origin: Origin) -> None:
-    with suppress(OSError), path.open("rb") as file:  # one that cannot be read SQLite says itself
+    with suppress(OSError), path.open("rb") as file:  # SQLite itself reports a file that cannot be read
         head = file.read(len(SQLITE_HEADER))
         if head and head != SQLITE_HEADER:  # an empty file is a database without tables
             hint = f"name another in `{origin.url}`; for a csv or parquet file write csv: or parquet: before its path"
-            raise origin.error("this is no SQLite database, or an encrypted one", hint=hint)
+            raise origin.error("this is not an SQLite database, or it is encrypted", hint=hint)
 
 
 def postgresql_engine(url: URL, origin: Origin) -> Engine:
@@ -257,7 +261,9 @@ def postgresql_engine(url: URL, origin: Origin) -> Engine:
 
 
 def _prepare_session(connection: Any, _record: object) -> None:
-    """A scan may start in the middle of a large table by default: row numbers would differ between runs."""
+    """Set the session so that each run reads a large table in the same order: by default a scan may start in its
+    middle.
+    """
     connection.execute("SET synchronize_seqscans = off")
     connection.execute(f"SET lock_timeout = '{LOCK_TIMEOUT_S}s'")
     connection.execute("SET datestyle = 'ISO, YMD'")  # dates come as texts
@@ -305,7 +311,7 @@ def _address(url: URL) -> str:
 
 
 def _reason(url: URL, text: str) -> str:
-    """The last clause of the driver's first line, such as `Connection refused`."""
+    """Return the last clause of the driver's first line, such as `Connection refused`."""
     reason = (text.strip().splitlines() or ["no reason given"])[0].rpartition("failed: ")[2]
     for secret in (url.password, url.query.get("password")):
         if secret:
@@ -314,7 +320,7 @@ def _reason(url: URL, text: str) -> str:
 
 
 LOCKED = (
-    f"somebody else has locked the table, for more than {LOCK_TIMEOUT_S} s: pg_locks says who; try again after that"
+    f"another session has locked the table for more than {LOCK_TIMEOUT_S} s: find it in pg_locks, and try again later"
 )
 
 
@@ -322,11 +328,11 @@ LOCKED = (
 def answering(
     origin: Origin, doing: str = "return the rows", grant: str = "let this user SELECT from it"
 ) -> Iterator[None]:
-    """Errors of the database by their class only: its text may quote a value."""
+    """Report errors of the database only by their class: their text may quote a value."""
     try:
         yield
     except exc.DBAPIError as error:
         kind = type(error.orig).__name__
         hints = {"InsufficientPrivilege": grant, "LockNotAvailable": LOCKED}
-        hint = hints.get(kind, "the database's own log says more")
+        hint = hints.get(kind, "see the database's own log for the reason")
         raise origin.error(f"the database could not {doing} ({kind})", hint=hint) from None

@@ -1,4 +1,4 @@
-"""How a csv file is written: its separator, its encoding, and the form of its numbers and dates."""
+"""Form of a csv file: its separator, its encoding, and the form of its numbers and dates."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ _AS = 'write it such as "%d.%m.%Y"'
 
 @dataclass(frozen=True)
 class CsvDialect:
-    """How a csv file is written. The default is a plain one: UTF-8, commas, 1234.5 and 2024-05-31.
+    """Form of a csv file. The default is a plain file: UTF-8, commas, 1234.5 and 2024-05-31.
 
     Attributes:
-        separator: between two fields.
-        decimal: before the fraction of a number.
-        thousands: between groups of three digits; empty: nothing.
-        encoding: of the file; a byte order mark is no part of the first name.
-        date_format: of `dates`, in the directives of strptime; None: ISO 8601.
+        separator: character between two fields.
+        decimal: character before the fraction of a number.
+        thousands: character between groups of three digits; empty if there is no such character.
+        encoding: encoding of the file; a byte order mark is not part of the first name.
+        date_format: form of the columns in `dates`, in the directives of strptime; None for ISO 8601.
 
     Raises:
-        ConfigError: an option means nothing, or two of them contradict each other.
+        ConfigError: an option has no meaning, or two options contradict each other.
     """
 
     separator: str = ","
@@ -79,22 +79,22 @@ class CsvDialect:
 
     @cached_property
     def grouping(self) -> str:
-        """A class of the characters that separate thousands, as a pattern; empty where none do."""
+        """Pattern of the characters that separate thousands; empty if numbers have no such character."""
         return f"[{re.escape(ALIKE.get(self.thousands, self.thousands))}]" if self.thousands else ""
 
     @cached_property
     def number_pattern(self) -> str:
-        """The texts that are numbers; RE2 and Python's `re` read the pattern alike."""
+        """Pattern of the texts that are numbers; RE2 and Python's `re` read it alike."""
         whole = rf"(?:[1-9][0-9]{{0,2}}(?:{self.grouping}[0-9]{{3}})+|[0-9]+)" if self.thousands else "[0-9]+"
         point = re.escape(self.decimal)
         return rf"^[+-]?(?:{whole}(?:{point}[0-9]*)?|{point}[0-9]+)(?:[eE][+-]?[0-9]+)?$"
 
     @cached_property
     def date_pattern(self) -> str:
-        """The texts that are dates in `date_format`, with a group for each part.
+        """Pattern of the texts that are dates in `date_format`, with a group for each part.
 
         Raises:
-            ConfigError: the format names no day.
+            ConfigError: the format has no day.
         """
         return _pattern_of(self.date_format or "")
 
@@ -110,7 +110,9 @@ class CsvDialect:
         }
 
     def in_words(self) -> str:
-        """Return what the file has, such as `utf-8, semicolons between fields, numbers as 1.234,5, dates as ...`."""
+        """Return a description of the form, such as `utf-8, semicolons between fields, numbers as 1.234,5, dates as
+        ...`.
+        """
         separator = SEPARATORS.get(self.separator, ascii(self.separator))
         dates = f"dates as {self.date_format or '2024-05-31'}"
         return f"{self.encoding}, {separator} between fields, numbers as {self.example_number}, {dates}"
@@ -149,7 +151,8 @@ def _check_fields(date_format: str, found: list[str]) -> None:
     hours = ({"hour"}, {"half", "noon"})
     if clock and clock & {"hour", "half", "noon"} not in hours:
         raise ConfigError(
-            f"date_format {date_format!a} has no hour that is clear", hint="write %H, or %I with %p, before minutes"
+            f"date_format {date_format!a} has minutes without a clear hour",
+            hint="write %H, or %I with %p, before minutes",
         )
     if ({"second", "fraction"} & clock and "minute" not in clock) or ("fraction" in clock and "second" not in clock):
         raise ConfigError(

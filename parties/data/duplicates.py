@@ -12,7 +12,7 @@ from blindfit.parties.data.source import Source
 
 
 class DuplicateSearch:
-    """Looks for ids that come twice, beside another pass over the rows. 24 bytes a row of memory."""
+    """Search for ids that occur twice, during another pass over the rows. It needs 24 bytes of memory for each row."""
 
     def __init__(self) -> None:
         self._keys = HashKeys.random()
@@ -22,7 +22,7 @@ class DuplicateSearch:
         self._parts.append((batch.rows, *hash_texts(batch.ids, self._keys)))
 
     def first(self) -> tuple[int, int] | None:
-        """The first row whose id an earlier row has: (the earlier row, this row), or None."""
+        """Return the first row whose id an earlier row has: (the earlier row, this row), or None."""
         rows, high, low = (np.concatenate(column) for column in zip(*self._parts, strict=True))
         in_order = np.sort(high)
         if not (in_order[1:] == in_order[:-1]).any():
@@ -36,7 +36,7 @@ class DuplicateSearch:
         return int(rows[first]), int(rows[first + 1])
 
     def refuse_duplicates(self, source: Source) -> None:
-        """Raises the DataError that names both rows of the first duplicate."""
+        """Raise the DataError that names both rows of the first duplicate."""
         if found := self.first():
             raise duplicate_error(source, *found)
 
@@ -46,5 +46,5 @@ def duplicate_error(source: Source, earlier: int, later: int) -> DataError:
         f"the id is that of {source.origin.locate(earlier)} again",
         row=later,
         column=source.settings.id,
-        hint="an id names one row, whatever white space is around it: remove one of them",
+        hint="remove one of the rows: an id names one row, and white space around an id does not count",
     )

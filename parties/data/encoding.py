@@ -1,11 +1,11 @@
-"""How a dataset's columns become a model's: the record of them, found as the settings say, and three ways to read.
+"""Conversion of a dataset's columns to a model's: the record of the columns, and three ways to read them.
 
     column                           becomes
     region, one of `categories`      region=north, region=south, ...: 1 where a row has that level, else 0
     born, one of `dates`             born: days since 1970-01-01
     age, with missing = "indicator"  age, with its mean where a row has none; and age=: 1 where a row has none, else 0
 
-A missing category is missing in each of its columns, but with "indicator": there it is a level of its own, `region=`.
+A missing category is missing in each of its columns, except with "indicator": there it is a level, `region=`.
 """
 
 from __future__ import annotations
@@ -33,15 +33,16 @@ from blindfit.parties.data.origin import (
 from blindfit.parties.data.recipe_settings import recipes_of
 from blindfit.parties.data.settings import DatasetSettings, words_besides
 
-MOST_LEVELS = 100  # that are found in the rows: more are rather names of the rows
+MOST_LEVELS = 100  # limit for levels that the rows define: a column with more probably names the rows
 
 
 @dataclass(frozen=True)
 class Described:
-    """
+    """A record of a table's columns, and the problems of those without one.
+
     Attributes:
-        record: of the columns that can be read.
-        problems: by the table's columns, why the others cannot.
+        record: columns that can be read.
+        problems: reason why a column cannot be read, by the table's columns.
     """
 
     record: TableRecord
@@ -51,15 +52,15 @@ class Described:
 def describe(
     reader: Reader, settings: DatasetSettings, columns: Sequence[str], tolerates: Tolerates = nothing
 ) -> Described:
-    """Find the record of a dataset's features; read the rows where levels or missing values are to be found in them.
+    """Return the record of a dataset's features; read the rows if they define levels or may lack values.
 
     Args:
-        columns: the features, as the table has them.
-        tolerates: which columns may have a problem.
+        columns: features, by the table's names.
+        tolerates: test of a column's name: True if the column may have a problem.
 
     Raises:
-        DataError: a column of categories or dates is none of the features, or holds no texts, or none at all, or
-            too many; another column has the name of a level; and the column is not tolerated.
+        DataError: a column that is not tolerated has a problem. For example, a column of categories or dates is not a
+            feature, has no texts or no values, or has too many levels; or another column has the name of a level.
     """
     declared = [name for name in (*settings.categories, *settings.dates) if name in columns or not tolerates(name)]
     refuse_missing_names(declared, columns, reader.origin)
@@ -79,7 +80,7 @@ def describe(
 
 
 class _Search:
-    """Levels and missing values of the columns that the rows must tell."""
+    """Search of the rows for levels and missing values."""
 
     def __init__(self, reader: Reader, settings: DatasetSettings, tolerates: Tolerates) -> None:
         self._reader, self._settings, self._tolerates = reader, settings, tolerates
@@ -166,18 +167,18 @@ class _Search:
 def without_base(levels: Sequence[str], base: str | None) -> tuple[tuple[str, ...], str | None]:
     """Return the levels that have a column, and the reference level.
 
-    A category of which only the reference level is known keeps its column: it would not be in the table without one.
+    A category keeps its column if only the reference level is known: without the column the category would be lost.
     """
     others = tuple(level for level in levels if level != base)
     return (others, base) if others else (tuple(levels), None)
 
 
 def rule_of(missing: str, *, lacks_values: bool) -> MissingRule:
-    """Return what a scorer does about a missing value.
+    """Return the rule by which a scorer treats a missing value.
 
     Args:
-        missing: the dataset's option.
-        lacks_values: whether the column lacked some in training.
+        missing: option of the dataset.
+        lacks_values: True if the column lacked values in training.
     """
     if missing not in ("mean", "indicator"):
         return "refuse"
@@ -205,9 +206,9 @@ def _check_levels(name: str, levels: set[str], origin: Origin) -> None:
 
 
 class Features(Protocol):
-    """How the columns of a reader become those of a model."""
+    """Conversion of a reader's columns to a model's."""
 
-    def needed(self, names: Sequence[str]) -> tuple[str, ...]:
+    def columns_needed(self, names: Sequence[str]) -> tuple[str, ...]:
         """Return the reader's columns that these columns of the model come from."""
 
     def of(self, batch: Any, names: Sequence[str], first_row: int, origin: Origin) -> dict[str, Floats]:
@@ -228,7 +229,7 @@ class FromTable:
     record: TableRecord
     found: frozenset[str] = frozenset()
 
-    def needed(self, names: Sequence[str]) -> tuple[str, ...]:
+    def columns_needed(self, names: Sequence[str]) -> tuple[str, ...]:
         return tuple(column.name for column in self.record.select(names))
 
     def of(self, batch: Any, names: Sequence[str], first_row: int, origin: Origin) -> dict[str, Floats]:
@@ -249,7 +250,7 @@ class FromTable:
 class AsWritten:
     """Features of a snapshot, as its own dataset describes them: they were converted when it was made."""
 
-    def needed(self, names: Sequence[str]) -> tuple[str, ...]:
+    def columns_needed(self, names: Sequence[str]) -> tuple[str, ...]:
         return tuple(names)
 
     def of(self, batch: Any, names: Sequence[str], first_row: int, origin: Origin) -> dict[str, Floats]:  # noqa: ARG002
@@ -268,7 +269,7 @@ class ByModel:
 
     record: TableRecord
 
-    def needed(self, names: Sequence[str]) -> tuple[str, ...]:
+    def columns_needed(self, names: Sequence[str]) -> tuple[str, ...]:
         return tuple(column.name for column in self.record.select(names))
 
     def of(self, batch: Any, names: Sequence[str], first_row: int, origin: Origin) -> dict[str, Floats]:  # noqa: ARG002

@@ -23,10 +23,10 @@ from blindfit.parties.data.columns import locate_errors
 from blindfit.parties.data.local_files import file_fingerprint, readable
 from blindfit.parties.data.origin import PLAIN_KINDS, ColumnKinds, Origin, Tolerates, near_names, nothing, or_nulls
 
-OLD_FORMAT = b"\xd0\xcf\x11\xe0"  # of .xls files, and of workbooks with a password
+OLD_FORMAT = b"\xd0\xcf\x11\xe0"  # beginning of .xls files, and of workbooks with a password
 NO_FORMULA_VALUE = "the formula has no value"
 
-warnings.filterwarnings("ignore", module="openpyxl")  # of styles and drawings, which no row has
+warnings.filterwarnings("ignore", module="openpyxl")  # about styles and drawings, which hold no rows
 
 Cells = tuple[Any, ...]
 
@@ -37,14 +37,15 @@ class _Error(str):
 
 @dataclass(frozen=True)
 class ExcelFile:
-    """One sheet, whose first row has the names. A row without any value is none, as an empty line of a csv file.
+    """One sheet, whose first row has the names. A row without any value does not count, like an empty line of a csv
+    file.
 
-    Every batch has a column in one Arrow type, whatever the types of its cells are.
+    Every batch has a column in one Arrow type, although its cells may have several types.
 
     Args:
-        kinds: as what columns are read.
-        mixed: columns whose cells are read as texts, whatever they hold: those that are of several types.
-        tolerates: which columns may have a problem.
+        kinds: kinds in which the columns are read.
+        mixed: columns whose cells have several types; they are read as texts.
+        tolerates: test of a column's name: True if the column may have a problem.
     """
 
     path: Path
@@ -62,7 +63,11 @@ class ExcelFile:
     def open(
         cls, path: Path, origin: Origin, sheet: str, kinds: ColumnKinds = PLAIN_KINDS, tolerates: Tolerates = nothing
     ) -> ExcelFile:
-        """Raises DataError: openpyxl is not installed, the file is none of Excel, or there is no such sheet."""
+        """Open a sheet.
+
+        Raises:
+            DataError: openpyxl is not installed, the file is not an Excel file, or there is no such sheet.
+        """
         _refuse_other_formats(path, origin)
         with _sound(origin), _workbook(path, origin) as book:
             sheets = [one.title for one in book.worksheets]
@@ -85,12 +90,13 @@ class ExcelFile:
         return file_fingerprint(self.path)
 
     def as_typed(self, texts: frozenset[str]) -> ExcelFile:
-        """Return the same sheet, each column read as the type that all of its cells have, or else as texts.
+        """Return the same sheet. A column is read as the type that all of its cells have; a mixed column is read as
+        texts.
 
-        What cannot be read is a problem of its column, and no error.
+        A column that cannot be read is recorded as a problem of that column and raises no error.
 
         Args:
-            texts: columns that are read as text, whatever their type.
+            texts: columns that are read as text, also if they have another type.
         """
         cells = list(zip(*(row for _, row in islice(self._rows(), 1, None)), strict=True)) or [()] * len(self.names)
         types = {name: objects.common_type(column) for name, column in zip(self.names, cells, strict=False)}
@@ -136,7 +142,7 @@ class ExcelFile:
             return objects.MAKERS[kind](values)
 
     def _rows(self) -> Iterator[tuple[int, Cells]]:
-        """Each row that has a value, with its number in the sheet, as long as the row of names."""
+        """Yield each row that has a value, with its number in the sheet, as long as the row of names."""
         with readable(self.origin), _sound(self.origin), _workbook(self.path, self.origin) as book:
             rows = _all_rows(book[self.sheet])
             if not self.has_formulas:
@@ -146,8 +152,10 @@ class ExcelFile:
                     yield from self._with_values(zip(rows, _all_rows(other[self.sheet]), strict=True))
 
     def _with_values(self, rows: Iterable[tuple[Cells, Cells]]) -> Iterator[tuple[int, Cells]]:
-        """Args:
-        rows: the cells of each row, with their values, and with their formulas.
+        """Yield each row that has a value, with its number.
+
+        Args:
+            rows: the cells of each row: once with their values, once with their formulas.
         """
         width = len(self.names) or None
         for number, (row, written) in enumerate(rows, start=1):
@@ -163,7 +171,7 @@ class ExcelFile:
 
 
 def _all_rows(sheet: Any) -> Iterator[Cells]:
-    """Return the rows whatever the sheet says of its own size, which some programs write wrongly."""
+    """Return the rows without use of the sheet's recorded size, which some programs write wrongly."""
     sheet.reset_dimensions()
     rows: Iterator[Cells] = sheet.iter_rows()
     return rows
@@ -198,7 +206,7 @@ def _workbook(path: Path, origin: Origin, *, formulas: bool = False) -> Iterator
         hint = "run `pip install 'openpyxl>=3.1.2'`"
         raise origin.error("the package that reads Excel files is not installed", hint=hint) from None
     with path.open("rb") as file, closing(openpyxl.load_workbook(file, read_only=True, data_only=not formulas)) as book:
-        yield book  # of an open file: openpyxl looks at the ending of a path
+        yield book  # from an open file: openpyxl checks the ending of a path
 
 
 def _refuse_other_formats(path: Path, origin: Origin) -> None:

@@ -27,12 +27,12 @@ def open_file(
     """Return a reader of a file that exists and whose header is sound.
 
     Args:
-        origin: how errors call it.
-        tolerates: which columns may have a problem.
-        words: that stand for no value in a csv file.
-        dialect: of a csv file.
-        kinds: as what the columns of a csv or Excel file are read.
-        sheet: of an Excel file; empty: its only one.
+        origin: name of the file in errors.
+        tolerates: test of a column's name: True if the column may have a problem.
+        words: words that stand for no value in a csv file.
+        dialect: form of a csv file.
+        kinds: kinds in which the columns of a csv or Excel file are read.
+        sheet: sheet of an Excel file; empty for the only sheet.
     """
     require_file(path, origin, made_by)
     with readable(origin):

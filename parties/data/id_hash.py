@@ -5,9 +5,9 @@ w_1..w_m of the zero-padded text, w_0 its length in bytes, and random 64-bit key
 
     h = (k_init + k_0 w_0 + k_1 w_1 + ... + k_m w_m  mod 2^64) div 2^32
 
-is strongly universal: two different texts collide with probability 2^-32 over the keys, and four independent
-instances make 2^-128. It is no cryptographic hash: whoever knows the keys can make collisions, so they stay
-with their owner.
+is strongly universal: two different texts collide with probability 2^-32 over the keys, and four independent instances
+make 2^-128. It is not a cryptographic hash: anyone who knows the keys can make collisions, so only their owner has
+them.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class HashKeys:
 
     @classmethod
     def of_split(cls, split_id: str) -> HashKeys:
-        """Those that both servers of a split have, and nobody who does not know its id."""
+        """Return the keys that both servers of a split have. Nobody can compute them without the id of the split."""
         return cls.from_bytes(hashlib.shake_256(b"blindfit ids of split " + split_id.encode()).digest(_KEY_BYTES))
 
     @classmethod
@@ -60,7 +60,7 @@ class HashKeys:
 
 
 def hash_texts(texts: list[str] | pa.Array, keys: HashKeys) -> tuple[Words, Words]:
-    """The high and the low 64 bits of each text's hash, uint64 (n,) each.
+    """Return the high and the low 64 bits of each text's hash, uint64 (n,) each.
 
     Args:
         texts: A list or a `pyarrow.StringArray` without nulls, each text of at most 256 bytes of UTF-8.
@@ -74,14 +74,14 @@ def hash_texts(texts: list[str] | pa.Array, keys: HashKeys) -> tuple[Words, Word
 
 
 def hash_texts_64(texts: list[str] | pa.Array, keys: HashKeys) -> Words:
-    """The high 64 bits alone, at half the cost."""
+    """Return only the high 64 bits, at half the cost."""
     h = _instances(texts, keys.keys[:2])
     high: Words = (h[0] << _32) | h[1]
     return high
 
 
 def _instances(texts: list[str] | pa.Array, keys: Words) -> Words:
-    """uint64 (instances, n), each value below 2^32."""
+    """Return hashes, uint64 (instances, n), each value below 2^32."""
     if isinstance(texts, list):
         texts = pa.array(texts, pa.string())
     offsets, data = _buffers(texts)
@@ -93,7 +93,7 @@ def _instances(texts: list[str] | pa.Array, keys: Words) -> Words:
 
 
 def _buffers(texts: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-    """Where each text starts, n+1, and the bytes of all."""
+    """Return the start of each text, n + 1 positions, and the bytes of all texts."""
     large = texts.cast(pa.large_string())
     _, offsets, data = large.buffers()
     if not len(large):

@@ -1,6 +1,6 @@
-"""Files that settings name: found, and regular, or the one line that says what is there instead.
+"""Regular files that settings name; an error of one line reports anything else.
 
-Opening a named pipe waits for a writer that may never come, and a device may never end: neither is ever opened.
+To open a named pipe waits for a writer that may never come, and a device may never end: neither is ever opened.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ USE_THREADS = False  # each keeps a reserve of memory, and they save little at t
 
 
 def local_path(path: Path, base_dir: Path, dataset: str) -> Path:
-    """The whole path, `~` and links followed as far as they lead.
+    """Return the whole path, `~` and links followed as far as they lead.
 
     Raises:
-        DataError: it cannot be a path.
+            DataError: the text cannot be a path.
     """
     try:
-        return Path(os.path.realpath(base_dir / path.expanduser()))  # Path.resolve refuses a loop in words of its own
+        return Path(os.path.realpath(base_dir / path.expanduser()))  # Path.resolve refuses a loop without our message
     except RuntimeError:
         problem, hint = "there is no such user's home directory", "write the whole path instead of `~`"
     except ValueError:
@@ -34,15 +34,15 @@ def local_path(path: Path, base_dir: Path, dataset: str) -> Path:
 
 
 def is_there(path: Path, origin: Origin) -> bool:
-    """Return whether there is a regular file.
+    """Return True if there is a regular file.
 
     Raises:
-        DataError: something else is there, or nobody can tell.
+        DataError: there is something else, or the operating system does not answer.
     """
     try:
         with reachable(origin):
             other = other_kind(path)
-    except (FileNotFoundError, NotADirectoryError):  # where a part of the path is a file, there is none below it
+    except (FileNotFoundError, NotADirectoryError):  # below a file there is no other file
         return False
     if other:
         raise origin.error(f"this is {other}", hint=f"name one file in `{origin.url}`")
@@ -50,7 +50,7 @@ def is_there(path: Path, origin: Origin) -> bool:
 
 
 def require_file(path: Path, origin: Origin, made_by: str | None) -> None:
-    """Raises DataError: there is no regular file."""
+    """Raise DataError if there is no regular file."""
     if not is_there(path, origin):
         hint = f"run: {made_by}" if made_by else f"correct `{origin.url}`"
         raise origin.error("the file does not exist", hint=hint)
@@ -58,7 +58,7 @@ def require_file(path: Path, origin: Origin, made_by: str | None) -> None:
 
 @contextmanager
 def reachable(origin: Origin) -> Iterator[None]:
-    """What the operating system refuses, as a DataError; not that it is absent."""
+    """Raise a refusal of the operating system as a DataError, except that a file is absent."""
     try:
         yield
     except (FileNotFoundError, NotADirectoryError):
@@ -74,7 +74,7 @@ def reachable(origin: Origin) -> Iterator[None]:
 
 @contextmanager
 def readable(origin: Origin) -> Iterator[None]:
-    """A file that was there when it was found, and may be gone when it is read."""
+    """Raise DataError if a file that was there is gone when it is read."""
     try:
         with reachable(origin):
             yield
@@ -83,6 +83,6 @@ def readable(origin: Origin) -> Iterator[None]:
 
 
 def file_fingerprint(path: Path) -> str:
-    """Size, time of change and inode: a file written anew differs in one of them."""
+    """Return size, time of change and inode. If the file is written again, at least one of them changes."""
     state = path.stat()
     return json.dumps([str(path), state.st_size, state.st_mtime_ns, state.st_ino])

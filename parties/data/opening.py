@@ -1,4 +1,4 @@
-"""Open the source of a dataset: find its columns, and check that they are what the settings say."""
+"""Open the source of a dataset: find its columns, and check them against the settings."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ from blindfit.parties.data.urls import KINDS_OF_URL, database_of, file_of, sheet
 def open_source(settings: DatasetSettings, base_dir: Path, name: str, tolerates: Tolerates = nothing) -> Source:
     """Open a dataset and check that it has its columns; no row is checked yet.
 
-    Levels that are to be found in the rows are read.
+    Levels that the rows define are read.
 
     Args:
-        settings: Where it is and what its columns mean.
-        base_dir: What a relative path starts from: the directory of the party file.
-        name: What errors call it.
-        tolerates: which features may have a problem; `Source.problems` has them.
+        settings: place of the rows, and meaning of the columns.
+        base_dir: start of a relative path: the directory of the party file.
+        name: name of the dataset in errors.
+        tolerates: test of a feature's name: True if the feature may have a problem, which `Source.problems` then has.
 
     Raises:
-        DataError: No such file or table, no such column, or it cannot be opened.
+        DataError: there is no such file, table or column, or it cannot be opened.
     """
     reader = _open_reader(settings, base_dir, name, tolerates)
     settings, without = _readable_roles(reader, settings, tolerates)
@@ -53,7 +53,7 @@ def open_source(settings: DatasetSettings, base_dir: Path, name: str, tolerates:
 
 
 def fingerprint_of(settings: DatasetSettings, base_dir: Path, name: str) -> str | None:
-    """Return the fingerprint of a dataset's file, which is not opened; None for a table of a database.
+    """Return the fingerprint of a dataset's file, without opening it; None for a table of a database.
 
     Raises:
         DataError: there is no such file.
@@ -70,7 +70,7 @@ def kinds_of(settings: DatasetSettings, base_dir: Path, name: str) -> dict[str, 
     """Return the kind of each column that could be read as a feature or by a recipe, without reading a row.
 
     Raises:
-        DataError: as `open_source`, but for what is wrong with rows.
+            DataError: as in `open_source`, except for problems in rows.
     """
     reader = _open_reader(settings, base_dir, name)
     columns, _ = _features_of(reader, settings, lambda _column: True)
@@ -80,30 +80,30 @@ def kinds_of(settings: DatasetSettings, base_dir: Path, name: str) -> dict[str, 
 def open_for_model(
     settings: DatasetSettings, record: TableRecord, columns: Sequence[str], base_dir: Path, name: str, option: str = ""
 ) -> Source:
-    """Open a table that has the columns of a model's record, and read them as the record says.
+    """Open a table that has the columns of a model's record, and read them in the form of the record.
 
     Args:
-        columns: the model's, in order.
-        option: what names the table, if that is not the dataset's `url` in a party file.
+        columns: columns of the model, in order.
+        option: option that names the table, if that is not the dataset's `url` in a party file.
 
     Raises:
-        DataError: as `open_source`.
+        DataError: as in `open_source`.
     """
     declared = {column.name: frozenset(column.chosen) for column in record.columns if column.declared}
-    words = MissingWords(frozenset(record.missing_words), {**settings.declared(), **declared})
+    words = MissingWords(frozenset(record.missing_words), {**settings.declarations(), **declared})
     texts = settings.text_columns() | {column.name for column in record.columns if column.kind == "category"}
     dates = frozenset(column.name for column in record.columns if column.kind == "date")
     reader = _open(settings, base_dir, Origin(name, "", option=option), words, ColumnKinds(texts, dates))
     refuse_missing_names([*settings.key_columns(), *record.names], reader.names, reader.origin)
     chosen = settings
-    if settings.missing == "refuse" and record.filled:  # what the model's own rule fills, and nothing else
+    if settings.missing == "refuse" and record.filled:  # fills only the columns for which the model has a rule
         chosen = settings.model_copy(update={"missing": "mean"})
         record = record.with_fill({name: record.fill[name] for name in record.filled})
     return Source(name, chosen, record, tuple(columns), reader, FromTable(record))
 
 
 def _open_reader(settings: DatasetSettings, base_dir: Path, name: str, tolerates: Tolerates = nothing) -> Reader:
-    words = MissingWords(frozenset(settings.missing_words), settings.declared())
+    words = MissingWords(frozenset(settings.missing_words), settings.declarations())
     origin = Origin(name, "", advice=Advice(name, settings))
     kinds = ColumnKinds(settings.text_columns(), frozenset(settings.dates))
     return _open(settings, base_dir, origin, words, kinds, tolerates)
@@ -143,9 +143,9 @@ def _open(
 def _readable_roles(
     reader: Reader, settings: DatasetSettings, tolerates: Tolerates
 ) -> tuple[DatasetSettings, dict[str, DataError]]:
-    """Return the settings without a label, a person and fields that the table does not have, and why.
+    """Return the settings without a label, a person and fields that the table does not have, and the reason for each.
 
-    Where a column is not tolerated, it stays, and is refused later.
+    A column that is not tolerated stays, and is refused later.
     """
     absent = [name for name in settings.key_columns() if name not in reader.names and tolerates(name)]
     problems = {
@@ -163,10 +163,10 @@ def _readable_roles(
 def _features_of(
     reader: Reader, settings: DatasetSettings, tolerates: Tolerates
 ) -> tuple[tuple[str, ...], dict[str, DataError]]:
-    """Return the features as the reader has them and the columns that recipes read, and why some cannot be read.
+    """Return the features by the reader's names, the columns that recipes read, and the problems of unreadable columns.
 
     Raises:
-        DataError: it has not the columns that the settings name.
+        DataError: the table lacks a column that the settings name.
     """
     refuse_missing_names([*settings.key_columns(), *settings.left_out], reader.names, reader.origin)
     features = _rest(reader, settings) if settings.features == "rest" else settings.features
@@ -192,10 +192,10 @@ def _check_name(name: str, reader: Reader) -> None:
 
 
 def _rest(reader: Reader, settings: DatasetSettings) -> tuple[str, ...]:
-    """Return every other column, but for those that the settings leave out.
+    """Return every other column that the settings do not leave out.
 
-    A column that does not hold numbers is an error when it is read: leaving it out in silence would let a single bad
-    cell of a CSV file take its column out of the model.
+    A column that does not hold numbers raises an error when it is read. If it were left out without an error, a single
+    bad cell of a CSV file would remove its column from the model.
     """
     used = (*settings.key_columns(), *settings.left_out)
     rest = tuple(dict.fromkeys(name for name in reader.names if name not in used))

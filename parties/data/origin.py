@@ -1,4 +1,4 @@
-"""What every kind of source offers, and how an error names its place in it."""
+"""The interface of every kind of source, and the place that an error names in it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Tolerates = Callable[[str], bool]
 
 @dataclass(frozen=True)
 class ColumnKinds:
-    """As what the columns of a source without types are read.
+    """Kinds in which the columns of a source without types are read.
 
     Attributes:
         texts: columns that are read as text.
@@ -39,7 +39,7 @@ PLAIN_KINDS = ColumnKinds()
 
 
 def nothing(_column: str) -> bool:
-    """Tolerate no column that cannot be read."""
+    """Return False: every column must be readable."""
     return False
 
 
@@ -48,9 +48,9 @@ class Origin:
     """A dataset and its file or table, as errors name them.
 
     Attributes:
-        locate: the 1-based data row in words; csv adds the physical line.
-        option: what names the file or table, if that is not the dataset's `url` in a party file.
-        advice: what its owner can do about a column or a value.
+        locate: function that describes a 1-based data row; for csv it adds the physical line.
+        option: option that names the file or table, if that is not the dataset's `url` in a party file.
+        advice: advice to the owner about a column or a value.
     """
 
     dataset: str
@@ -61,11 +61,11 @@ class Origin:
 
     @property
     def url(self) -> str:
-        """Return what names the file or table."""
+        """URL or path in the settings, as errors show it."""
         return self.option or f"datasets.{self.dataset}.url"
 
     def error(self, problem: str, *, row: int | None = None, column: str | None = None, hint: str = "") -> DataError:
-        """`visits: data/visits.csv, row 5 (line 6), column age: no number`."""
+        """Return an error such as `visits: data/visits.csv, row 5 (line 6), column age: no number`."""
         place = [self.where]
         if row is not None:
             place.append(self.locate(row))
@@ -77,7 +77,7 @@ class Origin:
 class Reader(Protocol):
     """One file or table, read forward in Arrow batches of any size.
 
-    Several columns may have one name, or none. Whoever needs such a column refuses it.
+    Several columns may have the same name, or an empty name. Code that needs such a column refuses it.
     """
 
     @property
@@ -88,29 +88,29 @@ class Reader(Protocol):
 
     @property
     def booleans(self) -> frozenset[str]:
-        """The columns of the type boolean, as far as the source has types."""
+        """Columns of the type boolean, if the source has types."""
 
     @property
     def problems(self) -> Mapping[str, DataError]:
-        """Why some columns could not be read so far, where that is tolerated; their values are nulls."""
+        """Reasons why columns could not be read so far, where that is tolerated; their values are nulls."""
 
     def fingerprint(self) -> str | None:
-        """Changes whenever the content may have; None where nothing cheap can tell."""
+        """Return a text that changes whenever the content may have changed; None if no cheap check detects a change."""
 
     def arrow_batches(self, names: Sequence[str], batch_rows: int) -> Iterator[Any]:
-        """`pyarrow.RecordBatch`es with these columns, in this order; a name must exist."""
+        """Yield `pyarrow.RecordBatch`es with these columns, in this order. Each name must exist."""
 
 
 def or_nulls(
     name: str, convert: Callable[[], Any], nulls: Any, problems: dict[str, DataError], tolerates: Tolerates
 ) -> Any:
-    """Return a column, or nulls from the first batch on in which it cannot be read, where that is tolerated.
+    """Return a column. If it cannot be read and that is tolerated, return nulls from the first such batch on.
 
     Args:
-        problems: gets why.
+        problems: dictionary to which the reason is added.
 
     Raises:
-        DataError: it cannot be read, and is needed.
+        DataError: the column cannot be read, and is needed.
     """
     if name not in problems:
         try:
@@ -129,7 +129,7 @@ def refuse_duplicate_names(names: Sequence[str], origin: Origin) -> None:
 
 
 def refuse_missing_names(wanted: Sequence[str], present: Sequence[str], origin: Origin) -> None:
-    """Raises DataError: a column that is wanted is not there, or two are called so."""
+    """Raise DataError if a wanted column is absent, or two columns have its name."""
     counts = Counter(present)
     for name in wanted:
         if not counts[name]:
@@ -139,7 +139,7 @@ def refuse_missing_names(wanted: Sequence[str], present: Sequence[str], origin: 
 
 
 def no_rows(origin: Origin) -> DataError:
-    return origin.error("there are no rows", hint="a dataset needs at least one row")
+    return origin.error("the table has no rows", hint="a dataset needs at least one row")
 
 
 def without_values(origin: Origin, column: str) -> DataError:
@@ -147,7 +147,7 @@ def without_values(origin: Origin, column: str) -> DataError:
 
 
 def near_names(name: str, present: Sequence[str], kind: str) -> str:
-    """`did you mean age, wage? The columns are ...`."""
+    """Return a hint such as `did you mean age, wage? The columns are ...`."""
     near = difflib.get_close_matches(name, present, n=3, cutoff=0.5)
     listed = ", ".join(present[:NAMES_SHOWN]) + (", ..." if len(present) > NAMES_SHOWN else "")
     return (f"did you mean {', '.join(near)}? " if near else "") + f"the {kind} are {listed or '(none)'}"

@@ -21,13 +21,13 @@ from blindfit.parties.data.origin import Origin, Tolerates, nothing
 
 @dataclass(frozen=True)
 class ParquetFile:
-    """A parquet file; pages are read as they are needed, so a large row group does not fill the memory.
+    """A parquet file. Pages are read when they are needed, so a large row group does not fill the memory.
 
     Args:
-        n_rows: that are read.
-        state: of the file when it was opened (`_state`).
-        rows: those that are read, from the first up to before the last, counted from 0; None: all.
-        tolerates: which columns may have a problem.
+        n_rows: number of rows to read.
+        state: state of the file when it was opened (`_state`).
+        rows: range of the rows to read, [first, last), counted from 0; None for all.
+        tolerates: test of a column's name: True if the column may have a problem.
     """
 
     path: Path
@@ -60,7 +60,7 @@ class ParquetFile:
         return file_fingerprint(self.path)
 
     def part(self, first: int, last: int) -> ParquetFile:
-        """These rows alone, to be read by any process that sees the file at the same path."""
+        """Return the file with only these rows, for any process that sees the file at the same path."""
         last = min(last, self.n_rows)
         return replace(self, rows=(first, last), n_rows=max(last - first, 0))
 
@@ -75,8 +75,10 @@ class ParquetFile:
     def _of_groups(
         self, groups: Sequence[int] | None, begins: int, names: Sequence[str], batch_rows: int
     ) -> Iterator[Any]:
-        """Args:
-        begins: how many rows come before them.
+        """Yield these columns of some row groups.
+
+        Args:
+            begins: number of rows before the first of these groups.
         """
         with (
             _sound_parquet(self.origin),
@@ -88,7 +90,7 @@ class ParquetFile:
                 begins += batch.num_rows
 
     def _sound(self, column: Any, name: str, first_row: int) -> Any:
-        """The column, or nulls where its texts are not UTF-8 and that is tolerated."""
+        """Return the column; return nulls instead where its texts are not UTF-8 and that is tolerated."""
         try:
             _refuse_other_bytes(column, name, first_row, self.origin)
         except DataError as error:
@@ -112,25 +114,25 @@ class ParquetFile:
                 break
 
     def _refuse_another_file(self) -> None:
-        """Parts of two files are no table, and whoever reads parts may be on another machine."""
+        """Refuse a file that changed: parts of two files are not one table, and another machine may read a part."""
         with reachable(self.origin), suppress(FileNotFoundError, NotADirectoryError):
             if _state(self.path) == self.state:
                 return
         raise self.origin.error(
-            f"on {socket.gethostname()} it is not, or no longer, the file that was opened to be read in parts",
+            f"on {socket.gethostname()} this is not the file that was opened to be read in parts, or the file changed",
             hint="it must be on a disk that all workers of the cluster share, at the same path, and left as it is "
             "while it is read",
         )
 
 
 def _state(path: Path) -> tuple[int, int]:
-    """Size and time of change; some network disks number files otherwise on each machine."""
+    """Return size and time of change. The inode may differ between machines on some network disks."""
     state = path.stat()
     return state.st_size, state.st_mtime_ns
 
 
 def _refuse_other_bytes(column: Any, name: str, first_row: int, origin: Origin) -> None:
-    """Nothing checks what a writer calls text, and none of Arrow's functions on text takes what is none."""
+    """Refuse texts that are not UTF-8: no writer checks them, and Arrow's functions on text need UTF-8."""
     if pa.types.is_dictionary(column.type):
         if _is_utf8(column.dictionary):
             return
@@ -142,7 +144,7 @@ def _refuse_other_bytes(column: Any, name: str, first_row: int, origin: Origin) 
 
 
 def _is_utf8(column: Any) -> bool:
-    """Convert texts; other values pass as they are."""
+    """Return True if all texts are UTF-8; other values count as UTF-8."""
     if not is_text(column.type):
         return True
     try:

@@ -46,15 +46,15 @@ GIVEN = {
     "bins": ("edges", "edges = [30, 50]"),
     "spline": ("knots", "knots = [20, 40, 60]"),
 }
-"""By recipe: what its numbers are called, and how a party's file gives them."""
+"""Names of a recipe's numbers, and an example from a party file, by recipe."""
 
 
 class RecipeSettings(Settings):
-    """One column, or several, that a model learns from and the table does not have."""
+    """Settings of one or more columns that a model learns from and the table does not have."""
 
     by: Literal["log1p", "clip", "bins", "spline", "product"]
-    """Recipe: "log1p" is log(1 + x) for amounts, "clip" limits x to a range, "bins" makes a column of zeros and ones
-    for each bin but the first, "spline" makes the columns of a natural cubic spline, "product" multiplies two
+    """Recipe. "log1p" computes log(1 + x), for amounts. "clip" limits x to a range. "bins" makes a column of zeros and
+    ones for each bin but the first. "spline" makes the columns of a natural cubic spline. "product" multiplies two
     columns."""
     of: ColumnName | tuple[ColumnName, ColumnName]
     """Column of the table that the recipe reads, a number or a date; two columns for "product". The column is a feature
@@ -97,22 +97,22 @@ class RecipeSettings(Settings):
             raise ValueError("edges must be in ascending order")
         if isinstance(self.knots, tuple):
             if not 3 <= len(self.knots) <= MOST_KNOTS:
-                raise ValueError(f"knots must be a number from 3 to {MOST_KNOTS}, or a list of so many numbers")
+                raise ValueError(f"knots must be a number from 3 to {MOST_KNOTS}, or a list of as many numbers")
             if not are_apart(self.knots):
                 raise ValueError("knots must be in ascending order, and not too near to each other")
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """The table's columns that it reads."""
+        """Columns of the table that the recipe reads."""
         return self.of if isinstance(self.of, tuple) else (self.of,)
 
     @property
     def n_knots(self) -> int:
-        """Return how many knots a spline has."""
+        """Number of knots of a spline."""
         return len(self.knots) if isinstance(self.knots, tuple) else self.knots or 0
 
     def recipe(self, name: str) -> Recipe:
-        """Return the recipe; a training fits numbers that are not given."""
+        """Return the recipe; training computes the numbers that the settings leave open."""
         of = self.sources
         if self.by == "clip":
             return Clip(name, of, self.low, self.high, self.quantiles)
@@ -138,11 +138,11 @@ def sources_of(derive: Mapping[str, RecipeSettings]) -> tuple[str, ...]:
 def mistakes_of(
     derive: Mapping[str, RecipeSettings], used: Iterable[str], categories: Iterable[str], keys: Iterable[str]
 ) -> Iterator[str]:
-    """Yield what is wrong with the recipes of one dataset.
+    """Yield the mistakes in the recipes of one dataset.
 
     Args:
-        used: the columns of the table that the party's file names.
-        keys: those that are no features: the id, the label and others.
+        used: columns of the table that the party's file names.
+        keys: columns that cannot be features: the id, the label and others.
     """
     taken, texts, not_features = set(used), set(categories), set(keys)
     for name, settings in derive.items():
@@ -152,11 +152,11 @@ def mistakes_of(
             if source in texts:
                 yield f"derive.{name}.of: {source} is one of categories, and a recipe reads a number or a date"
             elif source in not_features:
-                yield f"derive.{name}.of: {source} is the id, the label or another column that is no feature"
+                yield f"derive.{name}.of: {source} is the id, the label or another column that cannot be a feature"
             elif source in derive:
                 yield f"derive.{name}.of: {source} is derived itself, name a column of the table"
 
 
 def read_derive(stored: Mapping[str, Any]) -> dict[str, RecipeSettings]:
-    """Return the tables that a snapshot keeps."""
+    """Return the recipe settings that a snapshot keeps."""
     return {name: RecipeSettings.model_validate(settings) for name, settings in stored.items()}

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, repr=False, eq=False)
 class RowBatch:
-    """Consecutive rows. It holds none only where `missing = "drop"` left none of a batch.
+    """Consecutive rows. A batch is empty only if `missing = "drop"` removed all of its rows.
 
     Attributes:
         rows: int64 (n,), the 1-based data row of each.
@@ -49,7 +49,7 @@ def take(batch: RowBatch, kept: NDArray[np.int64]) -> RowBatch:
 
 
 def in_equal_batches(batches: Iterator[Any], size: int) -> Iterator[Any]:
-    """The same rows, `size` at a time, so that every kind of source gives the same batches."""
+    """Yield the same rows, `size` at a time, so that every kind of source gives the same batches."""
     held: list[Any] = []
     n_held = 0
     for batch in batches:

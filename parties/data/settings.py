@@ -21,7 +21,7 @@ BATCH_ROWS = 1 << 14
 
 
 class DatasetSettings(BaseModel):
-    """Where a party's rows are, and what its columns mean."""
+    """Place of a party's rows, and meaning of its columns."""
 
     # A validation error would otherwise print its input, and a URL may hold a password.
     model_config = ConfigDict(
@@ -45,7 +45,7 @@ class DatasetSettings(BaseModel):
     """Text that stands for label 1, such as "yes", in one spelling as ids are. Every other text is label 0. By default
     labels are 0 and 1."""
     split: ColumnName | None = None
-    """Column that says which split a share belongs to. It has the same value in every row."""
+    """Column that names the split of a share. It has the same value in every row."""
     features: tuple[ColumnName, ...] | Literal["rest"] = ()
     """Columns to learn from, or "rest" for every other column. They are numbers, except those in `categories` and
     `dates`."""
@@ -61,14 +61,14 @@ class DatasetSettings(BaseModel):
     dates: tuple[ColumnName, ...] = ()
     """Features that are dates or moments, as ISO 8601 text or of a date type. They become days since 1970-01-01."""
     derive: dict[ColumnName, RecipeSettings] = {}
-    """Columns that are computed from the table's, by the name that each gets."""
+    """Columns that are computed from the table's columns, by name of the new column."""
     quasi_identifiers: dict[str, ColumnName] = {}
     """Fields for record linkage: the name that a field has in the job, and its column here. The columns are read as
     text and are not features."""
     missing: Literal["refuse", "drop", "mean", "indicator"] = "refuse"
-    """Treatment of a row in which a feature has no value: "refuse" ends with an error, "drop" leaves the row out,
-    "mean" puts the mean of the column there, which reads the table twice, "indicator" also adds a column of zeros and
-    ones that marks these means."""
+    """Treatment of a row in which a feature has no value. With "refuse" the command ends with an error. With "drop" the
+    row is left out. With "mean" the column's mean takes the place, which reads the table twice. With "indicator" a
+    column of zeros and ones also marks these means."""
     missing_words: tuple[Annotated[str, Field(min_length=1)], ...] = Field(MISSING_WORDS, max_length=1000)
     """Words that stand for "no value" where a csv file has them without quotes. An empty field, a null and a NaN never
     have a value; a declared level always has one."""
@@ -99,7 +99,7 @@ class DatasetSettings(BaseModel):
     @field_validator("categories", "positive")
     @classmethod
     def _in_one_spelling(cls, chosen: Any) -> Any:
-        """What is compared with texts of rows, as these are."""
+        """Return names of levels in the spelling that the texts of rows get."""
         if isinstance(chosen, dict):
             return {name: _in_one_spelling(levels) for name, levels in chosen.items()}
         return _in_one_spelling([chosen])[0] if isinstance(chosen, str) else chosen
@@ -140,7 +140,7 @@ class DatasetSettings(BaseModel):
         return self
 
     @model_validator(mode="after")
-    def _encoded_columns_are_features(self) -> DatasetSettings:
+    def _check_encoded_columns(self) -> DatasetSettings:
         encoded = [*self.categories, *self.dates]
         if twice := [name for name, count in Counter(encoded).items() if count > 1]:
             raise ValueError(f"column {twice[0]} is named twice in categories and dates")
@@ -155,7 +155,7 @@ class DatasetSettings(BaseModel):
             if repeated:
                 raise ValueError(f"categories.{repeated[0]} names a level twice")
         if self.positive is not None and (self.label is None or self.label_kind != "binary"):
-            raise ValueError('positive says which text is label 1: it needs a label, and label_kind = "binary"')
+            raise ValueError('positive names the text of label 1: it needs a label, and label_kind = "binary"')
         return self
 
     @model_validator(mode="after")
@@ -184,7 +184,7 @@ class DatasetSettings(BaseModel):
             raise ValueError('split does nothing without label_kind = "share", remove it')
         if self.split is None and self.label_kind == "share":
             raise ValueError(
-                'split is missing: label_kind = "share" needs the column that says which split a share is of, such as '
+                'split is missing: label_kind = "share" needs the column that names the split of each share, such as '
                 'split = "split"'
             )
         return self
@@ -197,25 +197,25 @@ class DatasetSettings(BaseModel):
 
     @property
     def dialect(self) -> CsvDialect:
-        """Return how a csv file is written."""
+        """Form of the csv file."""
         return CsvDialect(self.separator, self.decimal, self.thousands, self.encoding, self.date_format)
 
     @property
     def fills(self) -> bool:
-        """Whether a missing value becomes a mean."""
+        """True if a missing value becomes a mean."""
         return self.missing in ("mean", "indicator")
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """The table's columns that recipes read."""
+        """Columns of the table that recipes read."""
         return sources_of(self.derive)
 
     def is_feature(self, column: str) -> bool:
-        """Return whether one of the table's columns that are read is learnt from itself, and not only by recipes."""
+        """Return True if the model learns from this column itself, and not only through recipes."""
         return column not in self.left_out if self.features == "rest" else column in self.features
 
-    def declared(self) -> dict[str, frozenset[str]]:
-        """Return the texts that are values by name in each column, whatever words stand for "no value"."""
+    def declarations(self) -> dict[str, frozenset[str]]:
+        """Return the texts of each column that are values even if they are among the missing words."""
         levels = self.categories if isinstance(self.categories, dict) else {}
         found = {name: frozenset(of_it) for name, of_it in levels.items()}
         if self.label is not None and self.positive is not None:
@@ -223,12 +223,14 @@ class DatasetSettings(BaseModel):
         return found
 
     def key_columns(self) -> tuple[str, ...]:
-        """The columns that are no features: id, and person, label and quasi-identifiers where there are such."""
+        """Return the columns that cannot be features: id, and person, label and quasi-identifiers if the table has
+        them.
+        """
         named = (self.id, self.person, self.label, self.split, *self.quasi_identifiers.values())
         return tuple(name for name in named if name is not None)
 
     def text_columns(self) -> frozenset[str]:
-        """Return the columns that are read as text, whatever type they are of."""
+        """Return the columns that are read as text, also if their type is another."""
         label = self.label if self.positive is not None or self.label_kind == "share" else None
         named = (self.id, self.person, self.split, label, *self.quasi_identifiers.values(), *self.categories)
         return frozenset(name for name in named if name is not None)
@@ -239,7 +241,7 @@ class DatasetSettings(BaseModel):
 
 
 class PartyDatasetSettings(DatasetSettings):
-    """A dataset of a party file: its rows, and who may use them for what."""
+    """A dataset of a party file: its rows, and permissions to use them."""
 
     population: str | None = None
     """Table of [populations] whose budget pays for releases of this dataset. Datasets about the same people name the
@@ -268,18 +270,19 @@ class PartyDatasetSettings(DatasetSettings):
     label_range: tuple[float, float] | None = None
     """Public range of the labels, [low, high]. Labels outside the range are clipped; a wider range needs more noise."""
     label_rate: float | None = Field(None, gt=0, lt=1)
-    """Fraction of rows with label 1, as far as it is public. It lowers the limit of what trainings may reveal about
-    labels to a quarter of the information in them. Without it the limit protects only labels that are about as often 0
-    as 1."""
+    """Fraction of rows with label 1, if it is public. It lowers the limit of what trainings may reveal about labels to
+    a quarter of the information in them. Without it the limit protects labels only if about half of them are 1.
+    """
     models_per_row: Annotated[int, Field(strict=True, ge=0, le=10_000)] | Literal["unlimited"] | None = None
     """Number of models that may ever reveal something of one person's score: by scores, or by weights or gradients that
-    another party gets. At most half of what the columns allow. 0 gives no scores, and allows one training. "unlimited"
-    gives scores without a limit and without rounding: a party that receives enough of them can compute the features. By
-    default one for each four columns of the table."""
+    another party gets. It is at most half of what the columns allow. 0 gives no scores, and allows one training.
+    "unlimited" gives scores without a limit and without rounding: a party that receives enough of them can compute the
+    features. By default it is one model for each four columns of the table.
+    """
 
     @property
     def may_take_unknown_rows_as_zero(self) -> bool:
-        """Whether unknown_rows = "zero" goes with the other options."""
+        """True if unknown_rows = "zero" is possible with the other options."""
         return self.label_kind == "binary" and self.person is None
 
     @field_validator("label_range")
@@ -297,9 +300,10 @@ def words_besides(levels: Iterable[str], url: str, words: Sequence[str]) -> tupl
     """Return the words that stand for no value where a model reads a csv file.
 
     Args:
-        levels: of the rows that the model is trained on. In another source than a csv file each is a value, and so none
-            of the words.
-        url, words: of the dataset.
+        levels: levels of the rows that the model is trained on. If these rows were not in a csv file, each level is a
+            value, so no word may be one of them.
+        url: URL of the dataset.
+        words: missing words of the dataset.
     """
     values = frozenset[str]() if is_csv(url) else frozenset(levels)
     return tuple(word for word in words if word not in values)
@@ -311,13 +315,13 @@ def is_csv(url: str) -> bool:
 
 
 def _in_one_spelling(texts: Sequence[str]) -> tuple[str, ...]:
-    import pyarrow as pa  # here: most files of parties have no such text, and commands that read them no need of Arrow
+    import pyarrow as pa  # here: most party files have no such text, and commands that read them do not need Arrow
 
     from blindfit.algorithms.columns.spelling import one_spelling
 
     found: list[str] = one_spelling(pa.array(texts, pa.string())).to_pylist()
     if unseen := [text for text, seen in zip(texts, found, strict=True) if not seen]:
-        raise ValueError(f"{unseen[0]!a} is a text without any character that is seen")
+        raise ValueError(f"{unseen[0]!a} is a text without any visible character")
     return tuple(found)
 
 

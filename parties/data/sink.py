@@ -1,4 +1,4 @@
-"""What every sink of scores has in common."""
+"""Interface of every sink of scores."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import Any, Protocol
 from blindfit.parties.data.origin import Origin
 
 CHOOSE = 'set scores.if_exists = "append" or "replace", or name another in scores.url'
-SCORES, OPTION = "scores", "scores.url"  # what errors call it, and the option that names it
+SCORES, OPTION = "scores", "scores.url"  # their name in errors, and the option that names the sink
 
 
 class Sink(Protocol):
-    """Where a table of ids (text) and numbers goes; no number is missing."""
+    """Destination of a table of ids (text) and numbers; no number is missing."""
 
     @property
     def origin(self) -> Origin: ...
 
     def check(self, names: Sequence[str]) -> None:
-        """Raises DataError: a table with these columns would be refused."""
+        """Raise DataError if a table with these columns would be refused."""
 
     def write(self, table: Any) -> None:
-        """Raises DataError: it was refused, or could not be written; then nothing has changed."""
+        """Write the table. Raise DataError if it is refused or cannot be written; then nothing has changed."""
 
 
 def require_columns(present: Sequence[str], names: Sequence[str], origin: Origin) -> None:

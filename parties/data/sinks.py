@@ -1,7 +1,7 @@
-"""Where the active party puts scores: csv, parquet, SQLite and PostgreSQL by URL, whole or not at all.
+"""Places for the active party's scores, by URL: csv, parquet, SQLite and PostgreSQL. All scores are written, or none.
 
-A file is written anew and put in the place of the old one; a table (table_sink.py) is written in one transaction.
-Whatever is wrong is a `DataError` of one line that names the file or table, and never shows a password or a value.
+A new file replaces the old one; a table (table_sink.py) is written in one transaction. Every error is a `DataError` of
+one line that names the file or table, and never shows a password or a value.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from blindfit.parties.data.urls import KINDS_OF_SINK, FileFormat, database_of, f
 from blindfit.parties.files import written
 from blindfit.parties.files.private_files import make_private, write_new
 
-_one_file_at_a_time = threading.Lock()  # two sessions may append to one
+_one_file_at_a_time = threading.Lock()  # two sessions may append to the same file
 
 
 def open_sink(url: str, if_exists: IfExists, base_dir: Path) -> Sink:
-    """Reads and writes nothing yet.
+    """Return a sink, without reading or writing anything yet.
 
     Raises:
         ConfigError: such a URL is not known.
@@ -52,8 +52,10 @@ def open_sink(url: str, if_exists: IfExists, base_dir: Path) -> Sink:
 
 @dataclass(frozen=True)
 class FileSink:
-    """Args:
-    replace: how a file takes the place of another.
+    """A csv or parquet file.
+
+    Args:
+        replace: function that puts a new file in the place of the old one.
     """
 
     kind: FileFormat

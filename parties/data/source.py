@@ -38,12 +38,12 @@ class Source:
     """A dataset that exists and has the columns that its settings name.
 
     Args:
-        record: what the features are made of.
-        feature_names: the columns of a batch's features, in order: the model's, or those from which recipes that have
-            no numbers yet will compute them.
-        problems: by the table's columns, why some of its features cannot be read, where that is tolerated.
-        tolerates: which columns may have a problem.
-        keeps_gaps: whether a value that a mean stands for is NaN in a batch.
+        record: columns from which the features are made.
+        feature_names: columns of a batch's features, in order: the model's columns, or the columns from which recipes
+            without numbers will compute them.
+        problems: reasons why features cannot be read, by the table's columns, where that is tolerated.
+        tolerates: test of a column's name: True if the column may have a problem.
+        keeps_gaps: True if a batch has NaN where a mean would stand for a missing value.
     """
 
     name: str
@@ -70,13 +70,13 @@ class Source:
         """Return the rows of a snapshot.
 
         Args:
-            columns: the model's, in order.
-            features: how they are read.
+            columns: columns of the model, in order.
+            features: conversion of the reader's columns.
 
         Raises:
-            DataError: the reader has not the columns that are needed.
+            DataError: the reader lacks a column that is needed.
         """
-        needed = features.needed(record.read_for(columns)) if columns else ()
+        needed = features.columns_needed(record.read_for(columns)) if columns else ()
         refuse_missing_names([*settings.key_columns(), *needed], reader.names, reader.origin)
         return cls(name, settings, record, tuple(columns), reader, features)
 
@@ -85,21 +85,27 @@ class Source:
         return self._reader.origin
 
     def fingerprint(self) -> str | None:
-        """Changes whenever the content may have; None for databases, which cannot tell."""
+        """Return a text that changes whenever the content may have changed; None for databases, which do not report
+        changes.
+        """
         return self._reader.fingerprint()
 
     @property
     def n_rows(self) -> int | None:
-        """Without reading any; None where it cannot be known, nor read in parts."""
+        """Number of rows, without reading them; None if it is not known before, and then the rows cannot be read in
+        parts.
+        """
         return getattr(self._reader, "n_rows", None)
 
     @property
     def model_columns(self) -> tuple[str, ...]:
-        """The columns of a model that is trained on these rows."""
+        """Columns of a model that is trained on these rows."""
         return self.record.made
 
-    def filled(self) -> Source:
-        """Return the same with the mean that stands for a missing value in each column, which may take one pass."""
+    def with_means(self) -> Source:
+        """Return the same source with the mean that replaces missing values in each column. This may take one pass over
+        the rows.
+        """
         if not self.settings.fills or self.record.fill or not self.feature_names:
             return self
         names = self.record.read_for(self.feature_names)
@@ -107,15 +113,17 @@ class Source:
         return replace(self, record=self.record.with_fill({name: means[name] for name in self.record.filled}))
 
     def with_recipes(self, choose: Callable[[Any], NDArray[np.bool_]] | None = None) -> Source:
-        """Return the same with the model's columns, where recipes compute some; that may take one pass over the rows.
+        """Return the same source with the model's columns, where recipes compute some. This may take one pass over the
+        rows.
 
         Args:
-            choose: says by ids which rows are trained on; None: all are. Only these rows decide a recipe's numbers.
+            choose: function that selects the training rows by their ids; None for all rows. Only these rows decide a
+                recipe's numbers.
 
         Raises:
-            DataError: no row is trained on.
+            DataError: there is no training row.
         """
-        source = self.filled()
+        source = self.with_means()
         if source.record.is_fitted:
             return source._of_model(source.record)
         read = tuple(dict.fromkeys(name for recipe in source.record.recipes for name in recipe.of))
@@ -127,12 +135,14 @@ class Source:
         return source._of_model(fit_recipes(source.record, dict(zip(read, values.T, strict=True))))
 
     def with_gaps(self) -> Source:
-        """Return the same without the means of missing values, where recipes have yet to be fitted to the values."""
-        source = self.filled()
+        """Return the same source without the means of missing values, for recipes that are not yet fitted to the
+        values.
+        """
+        source = self.with_means()
         return replace(source, keeps_gaps=not source.record.is_fitted)
 
     def with_given_recipes(self) -> Source:
-        """Return the same with the model's columns, without a look at the rows.
+        """Return the same source with the model's columns, without reading the rows.
 
         Raises:
             DataError: a recipe has no numbers.
@@ -143,32 +153,32 @@ class Source:
         return replace(self, record=record, feature_names=record.made) if record.recipes else self
 
     def batches(self, *, persons: bool = True, labels: bool = True, features: bool = True) -> Iterator[RowBatch]:
-        """All rows in order, `batch_rows` at a time. A role not asked for is neither read nor checked."""
+        """Yield all rows in order, `batch_rows` at a time. A role that is not requested is neither read nor checked."""
         roles = _Roles(
             id=self.settings.id,
             person=self.settings.person if persons else None,
             label=self.settings.label if labels else None,
         )
         names = self.feature_names if features else ()
-        filled, read = self.filled() if names else self, self.record.read_for(names)
+        filled, read = self.with_means() if names else self, self.record.read_for(names)
 
-        def made(of: tuple[int, Any]) -> RowBatch:
+        def make(of: tuple[int, Any]) -> RowBatch:
             first_row, arrow = of
             return filled._derive(filled._treat_missing(self._convert(arrow, first_row, roles, read), read), read)
 
         kept = 0
-        for batch in each_ahead(made, self._arrow_batches(roles.names() + self._list_needed(read))):
+        for batch in each_ahead(make, self._arrow_batches(roles.names() + self._list_needed(read))):
             kept += len(batch)
             yield batch
         if kept == 0 and self._before is None:
             raise no_row_left(self)
 
     def part(self, first: int, last: int) -> Source:
-        """Rows from the first up to before the last, counted from 0, to be read wherever their file is. They keep their
+        """Return the rows [first, last), counted from 0, for any process that sees their file. They keep their row
         numbers.
 
         Raises:
-            DataError: they are not in a file that can be read in parts, as a snapshot or a Parquet file is.
+            DataError: they are not in a file that can be read in parts, such as a snapshot or a Parquet file.
         """
         part = getattr(self._reader, "part", None)
         if part is None:
@@ -176,13 +186,15 @@ class Source:
         return replace(self, _reader=part(first, last), _before=first)
 
     def canonical(self, problems: dict[str, DataError] | None = None) -> Iterator[tuple[RowBatch, Any]]:
-        """Every row with all that the settings name, checked, and the same as a `pyarrow.RecordBatch` of one schema.
+        """Yield every row with all columns that the settings name, checked, and the same rows as a
+        `pyarrow.RecordBatch` of one schema.
 
-        A missing value is null where the settings put a mean in its place or leave out the row: that is done where rows
-        are read. The texts of categories come under the names of their columns.
+        A missing value is null. The reader of the snapshot later puts a mean in its place or leaves out the row, as the
+        settings demand. The texts of categories come under the names of their columns.
 
         Args:
-            problems: gets, by the table's columns, why some cannot be read, where that is tolerated; they are null.
+            problems: dictionary to which the reason is added, by the table's columns, if a column cannot be read and
+                that is tolerated; its values are null.
         """
         problems = {} if problems is None else problems
         settings, names = self.settings, self.feature_names
@@ -219,13 +231,13 @@ class Source:
     def _tolerant_features(
         self, arrow: Any, first_row: int, problems: dict[str, DataError]
     ) -> tuple[dict[str, Floats], dict[str, Any]]:
-        """The model's columns, and the texts of categories."""
+        """Return the model's columns, and the texts of categories."""
         rows = np.arange(first_row, first_row + arrow.num_rows)
         features: dict[str, Floats] = {}
         levels: dict[str, Any] = {}
         for column in self.record.columns:
 
-            def converted(column: TableColumn = column) -> tuple[dict[str, Floats], Any]:
+            def convert(column: TableColumn = column) -> tuple[dict[str, Floats], Any]:
                 found = self._features.of(arrow, column.encoded, first_row, self.origin)
                 if self.settings.missing == "refuse":
                     refuse_without_value(found, column, rows, self.origin)
@@ -236,7 +248,7 @@ class Source:
                 dict.fromkeys(column.encoded, np.full(arrow.num_rows, np.nan)),
                 pa.nulls(arrow.num_rows, pa.string()),
             )
-            found, texts = self._or_else(column.name, converted, empty, problems)
+            found, texts = self._or_else(column.name, convert, empty, problems)
             features |= found
             if column.kind == "category":
                 levels[column.name] = texts
@@ -258,19 +270,19 @@ class Source:
         return otherwise
 
     def tolerate(self, column: str, problem: DataError, problems: dict[str, DataError]) -> None:
-        """Note why a column of the table cannot be read. Raises the problem where the column is needed."""
+        """Record why a column of the table cannot be read. Raise the problem if the column is needed."""
         if not self.tolerates(column):
             raise problem
         problems.setdefault(column, problem)
 
     def split_id(self, found: str = "") -> str:
-        """That of all rows, of a dataset of shares.
+        """Return the id of the split that all rows belong to, for a dataset of shares.
 
         Args:
-            found: that of the first row, where it is known.
+            found: id of the first row's split, if it is known.
 
         Raises:
-            DataError: a row is of another split than the first.
+            DataError: a row belongs to another split than the first row.
         """
         name = str(self.settings.split)
         for first_row, arrow in self._arrow_batches([name]):
@@ -287,7 +299,8 @@ class Source:
         return found
 
     def records(self, fields: Sequence[str]) -> dict[str, list[str]]:
-        """The quasi-identifiers of every row, in the order of the rows, for record linkage; a missing one is empty.
+        """Return the quasi-identifiers of every row, in the order of the rows, for record linkage; a missing one is
+        empty.
 
         Raises:
             DataError: the dataset offers no such field.
@@ -306,12 +319,12 @@ class Source:
         return records
 
     def texts_of(self, column: str) -> Iterator[Any]:
-        """The texts of one category, as a snapshot has them."""
+        """Yield the texts of one category, as a snapshot has them."""
         for _, arrow in self._arrow_batches([column]):
             yield arrow.column(0)
 
     def _list_needed(self, names: Sequence[str]) -> list[str]:
-        return list(self._features.needed(names)) if names else []
+        return list(self._features.columns_needed(names)) if names else []
 
     def _arrow_batches(self, names: list[str]) -> Iterator[tuple[int, Any]]:
         start = 1 + (self._before or 0)
@@ -372,10 +385,11 @@ class Source:
         """Return the batch with the columns of recipes that have their numbers.
 
         Args:
-            names: of its features, which are those that recipes read.
+            names: columns of its features, which are the columns that recipes read.
 
         Raises:
-            DataError: a recipe cannot take a number, whether or not it has its own numbers yet.
+            DataError: a recipe cannot take a number. This is checked also for a recipe that has no numbers of its own
+                yet.
         """
         self.check_recipes(batch, names)
         if not names or names == self.feature_names:
@@ -388,11 +402,12 @@ class Source:
         """Check that recipes can take the numbers of these rows.
 
         Args:
-            names: of the batch's features.
-            problems: gets, by the table's columns, why some cannot be read, where that is tolerated.
+            names: columns of the batch's features.
+            problems: dictionary to which the reason is added, by the table's columns, if a column cannot be read and
+                that is tolerated.
 
         Raises:
-            DataError: names the row and the column.
+            DataError: a recipe cannot take a number; the error names the row and the column.
         """
         found, problems = dict(zip(names, batch.features.T, strict=True)), {} if problems is None else problems
         for recipe in self.record.recipes:
@@ -407,7 +422,7 @@ class Source:
                 self.tolerate(error.column, problem, problems)
 
     def _means(self, names: Sequence[str]) -> Floats:
-        """Each column's mean over the rows that have it: a pass of its own."""
+        """Return each column's mean over the rows that have a value. This takes a separate pass."""
         total, count = np.zeros(len(names)), np.zeros(len(names))
         for first_row, arrow in self._arrow_batches(self._list_needed(names)):
             values = self._matrix(arrow, first_row, names)

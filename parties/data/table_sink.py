@@ -21,7 +21,7 @@ ROWS_AT_ONCE = 10_000
 
 
 class TableSink:
-    """Rows go into a table of their own, which is made where there is none."""
+    """Sink that writes rows into a table of its own, and creates the table if it does not exist."""
 
     def __init__(self, url: URL, base_dir: Path, if_exists: IfExists) -> None:
         self._schema, self._name, self.origin = find_table(url, Origin(SCORES, "", option=OPTION))
@@ -31,13 +31,13 @@ class TableSink:
 
     def check(self, names: Sequence[str]) -> None:
         if self._file is not None and not is_there(self._file, self.origin):
-            return  # to look would make it
+            return  # a look would create the file
         with self._connect() as connection:
             self._check(connection, names)
 
     def write(self, table: Any) -> None:
         if self._file is not None:
-            is_there(self._file, self.origin)  # or nothing: no pipe and no device is opened
+            is_there(self._file, self.origin)  # or there is nothing yet: a pipe or a device is never opened
         with self._connect() as connection, connection.begin():
             target = self._table(table.column_names)
             if not self._check(connection, table.column_names):
@@ -54,7 +54,7 @@ class TableSink:
             yield connection
 
     def _check(self, connection: Connection, names: Sequence[str]) -> bool:
-        """Whether the table exists."""
+        """Return True if the table exists."""
         inspector = sa.inspect(connection)
         if not inspector.has_table(self._name, schema=self._schema):
             return False
@@ -65,7 +65,9 @@ class TableSink:
         for name in names:
             if not _holds(columns[name], text=name == "id", backend=self._engine.dialect.name):
                 kind = "text" if name == "id" else "of double precision"
-                raise self.origin.error("another type than scores have", column=name, hint=f"it must be {kind}")
+                raise self.origin.error(
+                    "the column has another type than scores", column=name, hint=f"it must be {kind}"
+                )
         return True
 
     def _table(self, names: Sequence[str]) -> sa.Table:
@@ -74,7 +76,9 @@ class TableSink:
 
 
 def _holds(kind: object, *, text: bool, backend: str) -> bool:
-    """Without rounding: a column of integers would take .7 for 1, a real of PostgreSQL has 24 bits."""
+    """Return True if a column holds values without rounding: integers would hold 0.7 as 1, a PostgreSQL real has 24
+    bits.
+    """
     if text:
         return isinstance(kind, sa.String)
     return isinstance(kind, sa.Float) and not (backend == "postgresql" and isinstance(kind, sa.REAL))

@@ -1,4 +1,4 @@
-"""What a dataset's URL says, and how it may be shown."""
+"""Parts of a dataset's URL, and the form in which it may be shown."""
 
 from __future__ import annotations
 
@@ -20,24 +20,26 @@ SHEET = "?sheet="
 
 
 def parse_database_url(url: str) -> URL | None:
-    """The URL in parts, or None where it is no database URL."""
+    """Return the parts of a URL, or None if it is not a database URL."""
     from sqlalchemy.engine import make_url  # here: a CSV file needs no SQLAlchemy
     from sqlalchemy.exc import ArgumentError
 
     try:
         return make_url(url)
-    except (ArgumentError, ValueError):  # ValueError: a port that is no number
+    except (ArgumentError, ValueError):  # ValueError: the port is not a number
         return None
 
 
 def database_of(url: str) -> URL | None:
-    """The parts of the URL of an SQLite or PostgreSQL table; else None."""
+    """Return the parts of the URL of an SQLite or PostgreSQL table; None for other URLs."""
     parsed = parse_database_url(url)
     return parsed if parsed and parsed.drivername in ("sqlite", *POSTGRESQL_DRIVERS) else None
 
 
 def without_password(url: str) -> str:
-    """A URL as errors and logs may show it: no password, nor any option after `?`, which may hold one too."""
+    """Return a URL as errors and logs may show it: without a password, and without the options after `?`, which may
+    hold one.
+    """
     if "://" not in url:
         if file_of(url) is not None:
             return url
@@ -52,7 +54,9 @@ def without_password(url: str) -> str:
 
 
 def file_of(url: str) -> tuple[FileFormat, Path] | None:
-    """The format and path of `csv:PATH`, `parquet:PATH`, `excel:PATH` or a path whose ending tells; else None."""
+    """Return the format and path of `csv:PATH`, `parquet:PATH`, `excel:PATH` or a path with a known ending; else
+    None.
+    """
     scheme, colon, rest = url.partition(":")
     if colon and scheme in FORMATS and rest:
         is_excel = FORMATS[scheme] == "excel"
@@ -65,5 +69,5 @@ def file_of(url: str) -> tuple[FileFormat, Path] | None:
 
 
 def sheet_of(url: str) -> str:
-    """Return the sheet that the URL of an Excel file names; "" where it names none."""
+    """Return the sheet that the URL of an Excel file names; "" if it names no sheet."""
     return url.partition(SHEET)[2]

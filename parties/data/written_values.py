@@ -17,7 +17,7 @@ MONTHS = (
     "december",
 )
 # fmt: on
-FIRST_SHORT_YEAR = 69  # of the last century, as in POSIX: 68 is 2068
+FIRST_SHORT_YEAR = 69  # first two-digit year of the last century, as in POSIX: 68 is 2068
 
 
 def write_plain_numbers(column: Any, dialect: CsvDialect) -> Any:
@@ -76,7 +76,7 @@ def _month(part: dict[str, Any]) -> Any:
     place = pc.coalesce(
         pc.index_in(name, value_set=pa.array(MONTHS)), pc.index_in(name, value_set=pa.array([m[:3] for m in MONTHS]))
     )
-    return _two_digits(pc.coalesce(pc.add(place, 1).cast(pa.string()), "0"))  # no month is refused as a date
+    return _two_digits(pc.coalesce(pc.add(place, 1).cast(pa.string()), "0"))  # an unknown month becomes an invalid date
 
 
 def _year(part: dict[str, Any]) -> Any:
@@ -88,7 +88,7 @@ def _year(part: dict[str, Any]) -> Any:
 
 
 def _hour_of_half(half: Any, noon: Any) -> Any:
-    """Return the hour from 0 to 23, or one that no clock has."""
+    """Return the hour from 0 to 23, or an invalid hour."""
     hour = half.cast(pa.int64())
     is_sound = pc.and_(pc.greater_equal(hour, 1), pc.less_equal(hour, 12))
     hour = pc.if_else(pc.equal(hour, 12), 0, hour)

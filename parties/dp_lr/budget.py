@@ -1,6 +1,6 @@
-"""A dp-lr training is one release: charged in the transaction that keeps its answer, so that both are there or neither.
+"""The charge of a dp-lr training, which is one release: the transaction that charges it also keeps its answer.
 
-Whoever asks again, by the same job on the same snapshot, gets the same model: no new noise and no new charge.
+A party that asks again, by the same job on the same snapshot, gets the same model: no new noise and no new charge.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class TrainingLedger:
     """One question about one snapshot, and the budget that pays for it.
 
     Args:
-        public: what the answer depends on beside the job: the columns, the start and its scale.
-        drawn: a name of the split's randomness.
+        public: facts that the answer depends on, in addition to the job: the columns, the start and its scale.
+        drawn: name of the split's randomness.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class TrainingLedger:
 
     @property
     def question(self) -> str:
-        """The same for the same job on the same snapshot."""
+        """Digest that is the same for the same job on the same snapshot."""
         return self._charge.request_id
 
     def answer(self) -> dict[str, Any] | None:
@@ -52,7 +52,7 @@ class TrainingLedger:
         return None if stored is None else _decode(stored)
 
     def check(self) -> None:
-        """Before the work; what counts is the same check in the transaction.
+        """Check the budget before the work; the check that counts is in the transaction.
 
         Raises:
             BudgetExhausted: the run does not fit.
@@ -61,13 +61,13 @@ class TrainingLedger:
         charging.check(self._store.reader(), self._charge, self._budget)
 
     def charge(self, answer: dict[str, Any]) -> dict[str, Any]:
-        """Charges and keeps the answer, on the disk when it returns.
+        """Charge, and keep the answer; it is on the disk when this returns.
 
         Returns:
-            The answer that counts: an earlier one, where the same was asked at the same moment.
+            The answer that counts: an earlier one, if the same question was asked at the same moment.
 
         Raises:
-            BudgetExhausted: it does not fit; nothing is charged, and nothing may be told.
+            BudgetExhausted: it does not fit; nothing is charged, and nothing may be revealed.
             LedgerUnavailable: the ledger could not be written.
         """
         content, me = json.dumps(answer, allow_nan=False).encode(), self._session.me.name
@@ -81,8 +81,8 @@ class TrainingLedger:
             transaction.add_answer(me, self.question, stored)
         return answer
 
-    def described(self) -> tuple[Charged, int]:
-        """The promise and the budget as it now is, and how many releases there were."""
+    def describe(self) -> tuple[Charged, int]:
+        """Return the promise with the present state of the budget, and the number of releases."""
         entries = self._store.reader().ledger(self._charge.population)
         return describe_charge(self._charge, self._settings, self._store), len(entries)
 

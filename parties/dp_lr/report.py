@@ -1,4 +1,4 @@
-"""What the party of a dp-lr job reports of it."""
+"""Report of the party of a dp-lr job."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from blindfit.parties.training.budget import Charged
 from blindfit.parties.training.quality import ClassFigures, class_figures
 from blindfit.parties.training.report import FittedRows, Own, Report, Table, TimingFigures
 
-THRESHOLD = 0.5  # of the confusion matrix
+THRESHOLD = 0.5  # threshold of the confusion matrix
 
 
 @dataclass(frozen=True)
 class PublicFigures(Table):
-    """What stands for the numbers of rows before others, where these are private."""
+    """Public figures, which replace the numbers of rows for others if these are private."""
 
     trained: int
     held_out: int
@@ -33,9 +33,12 @@ class PublicFigures(Table):
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class RowFigures(FittedRows, Table):
-    """Attributes:
-    trained, held_out: the public figures in what the coordinator sees, where the numbers are private.
-    public: rows that the start was fitted to, where the job names them.
+    """Numbers of rows.
+
+    Attributes:
+        trained: number of training rows; for the coordinator the public figure, if the number is private.
+        held_out: number of held-out rows; for the coordinator the public figure, if the number is private.
+        public: number of rows that the start was fitted to, if the job names them.
     """
 
     trained: int
@@ -46,16 +49,18 @@ class RowFigures(FittedRows, Table):
     dropped_columns: tuple[str, ...]
     expected: bool = False
 
-    def shown_to_coordinator(self) -> dict[str, ParameterValue]:
+    def fields_for_coordinator(self) -> dict[str, ParameterValue]:
         if self.public_figures is None:
-            return super().shown_to_coordinator()
-        return replace(self, **self.public_figures.to_dict(), public_figures=None).shown_to_coordinator()
+            return super().fields_for_coordinator()
+        return replace(self, **self.public_figures.to_dict(), public_figures=None).fields_for_coordinator()
 
 
 @dataclass(frozen=True, kw_only=True)
 class PrivacyFigures(Charged):
-    """Attributes:
-    noise_multiplier: of each iteration's gradient.
+    """Figures of the release's privacy.
+
+    Attributes:
+        noise_multiplier: noise multiplier of each iteration's gradient.
     """
 
     mechanism: str
@@ -73,10 +78,10 @@ class FitFigures(Table):
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class DPLRReport(Report):
-    """No budget pays for figures on held-out rows.
+    """The report of a training. No budget pays for figures of held-out rows.
 
     Attributes:
-        losses: of each iteration; empty where none may be known.
+        losses: loss of each iteration; empty if no loss may be known.
     """
 
     rows: RowFigures
@@ -106,10 +111,12 @@ def report_of(
     is_new: bool,
     releases: int,
 ) -> DPLRReport:
-    """Args:
-    evaluation: on held-out rows, without any noise; None where there are none of both classes.
-    is_new: whether this job was charged; if not, it got the answer of an earlier one.
-    releases: how many the population has had.
+    """Return the report.
+
+    Args:
+        evaluation: figures of held-out rows, without any noise; None unless both classes occur.
+        is_new: True if this job was charged; False if it got the answer of an earlier job.
+        releases: number of the population's releases so far.
     """
     chosen = session.job.dp_lr
     sampled = "" if chosen.batch_fraction == 1 else ", of Poisson samples of the rows"
@@ -151,6 +158,6 @@ def _public_figures(job: DPLRJob) -> PublicFigures | None:
 
 
 def gradient_noise_std(session: Session[DPLRJob], noise_multiplier: float, expected_rows: float) -> float:
-    """On each coordinate of the mean gradient of one iteration."""
+    """Return the standard deviation of the noise on each coordinate of an iteration's mean gradient."""
     chosen, privacy = session.job.dp_lr, session.job.run_privacy
     return float(noise_multiplier * privacy.sensitivity * chosen.clip_norm / (expected_rows * privacy.batch_fraction))

@@ -1,4 +1,4 @@
-"""What a dp-lr job reads: the private rows, what is public about them, and where descent starts."""
+"""Rows and start of a dp-lr job: the private rows, public facts about them, and the start of descent."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from blindfit.parties.dp_lr.settings import DPLRJob
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.snapshots.populations import refuse_private_copy
 from blindfit.parties.training.feature_bounds import scale_of
-from blindfit.parties.training.public_model import declared_public, read_public_model
+from blindfit.parties.training.public_model import dataset_declared_public, read_public_model
 from blindfit.parties.training.rows import PartyRows, Report, read_rows
 from blindfit.parties.training.split import hold_out
 from blindfit.parties.training.unit import refuse_dependent_rows, refuse_persons
@@ -30,8 +30,10 @@ from blindfit.parties.training.unit import refuse_dependent_rows, refuse_persons
 
 @dataclass(frozen=True, repr=False)
 class PrivateRows:
-    """Args:
-    test: which rows are held out.
+    """The private rows.
+
+    Args:
+        test: True for each held-out row.
     """
 
     ids: pa.StringArray
@@ -46,17 +48,18 @@ class PrivateRows:
 
 @dataclass(frozen=True, repr=False)
 class Start:
-    """Where descent begins: all of it public, as far as its owner declares it.
+    """Start of descent. All of it is public, as its owner declares.
 
     Args:
-        model: its standardiser scales the private rows; all its weights are 0 where nothing is known.
-        identity: of the file or the public rows; not the fitted weights, whose last digits may differ elsewhere.
-        public: features and labels of the rows that it was fitted to, where the job names them.
+        model: model whose standardiser scales the private rows; all its weights are 0 if nothing is known.
+        identity: digest of the file or of the public rows; not of the fitted weights, whose last digits may differ on
+            another machine.
+        public: features and labels of the rows that it was fitted to, if the job names them.
     """
 
     model: Pretrained
-    kind: str  # of STARTS
-    scale: str  # of SCALES
+    kind: str  # key of STARTS
+    scale: str  # key of SCALES
     identity: str
     public: tuple[Floats, Floats] | None = None
 
@@ -74,8 +77,10 @@ SCALES = {"none": "as they were read", "bounds": "mapped by declared bounds", "p
 
 
 def check_private(source: Source) -> Source:
-    """Raises:
-    ConfigError: the dataset's settings would let one row show in others, or it has no label.
+    """Return the source.
+
+    Raises:
+        ConfigError: the dataset's settings would let one row show in others, or it has no label.
     """
     name = source.name
     _check_has_both(source)
@@ -94,7 +99,7 @@ def _check_has_both(source: Source) -> None:
 
 
 def read_private(source: Source, job: DPLRJob, randomness: PublicRandomness, report: Report) -> PrivateRows:
-    """A row is held out by its id alone, so that no row moves another one."""
+    """Read the private rows. A row is held out only by its id, so that no row moves another."""
     rows = read_rows(source, labels=True, report=report)
     return PrivateRows(rows.ids, rows.features, _labels(rows), hold_out(rows.ids, job, randomness))
 
@@ -109,17 +114,17 @@ def _labels(rows: PartyRows) -> Floats:
 
 
 Opened = Callable[[str], Source]
-"""Returns the rows of a dataset by its name."""
+"""Function that returns the rows of a dataset by its name."""
 
 
 def check_start(settings: PartySettings, base_dir: Path, job: DPLRJob, private: Source, opened: Opened) -> None:
-    """Check what can be refused of the start without fitting it.
+    """Check the start as far as possible without fitting it.
 
     Args:
-        opened: opens the public dataset.
+        opened: function that opens the public dataset.
 
     Raises:
-        ConfigError: the public dataset is not public, or bounds do not go with the features.
+        ConfigError: the public dataset is not public, or bounds do not fit the features.
         DataError: the file or the public dataset is for other features.
     """
     job.dp_lr.bounds_of(private.feature_names)
@@ -132,7 +137,7 @@ def check_start(settings: PartySettings, base_dir: Path, job: DPLRJob, private: 
 def find_start(
     settings: PartySettings, base_dir: Path, job: DPLRJob, private: Source, opened: Opened, report: Report
 ) -> Start:
-    """Raises ConfigError, DataError as `check_start`; or the public rows have no fit."""
+    """Return the start. Raise ConfigError or DataError as `check_start` does, or if the public rows have no fit."""
     # Imported here because scikit-learn takes a second, and most processes fit nothing with it.
     from blindfit.algorithms.estimators.initial_model import keep_scale
 
@@ -140,7 +145,7 @@ def find_start(
     model = Pretrained(keep_scale(names), (0.0,) * len(names), 0.0)
     if job.dp_lr.init is not None:
         model = read_public_model("dp_lr.init", job.dp_lr.init, base_dir, private).in_order(names)
-        kind, identity = "file" if declared_public(model, settings) else "undeclared", model.identity()
+        kind, identity = "file" if dataset_declared_public(model, settings) else "undeclared", model.identity()
     elif job.dp_lr.public_dataset is not None:
         public = _read_public(public_source(settings, job.dp_lr.public_dataset, opened, private), names, report)
         model, kind = pretrain(*public, columns=names), "public"
@@ -152,7 +157,7 @@ def find_start(
 
 
 def _scale(model: Pretrained, scale: Standardiser) -> Pretrained:
-    """The same model, for features of this scale."""
+    """Return the same model, for features of this scale."""
     *weights, intercept = map(float, model.weights_for(scale))
     return Pretrained(scale, tuple(weights), intercept)
 
@@ -191,7 +196,7 @@ def public_source(settings: PartySettings, name: str, opened: Opened, private: S
 
 
 def _read_public(source: Source, names: Sequence[str], report: Report) -> tuple[Floats, Floats]:
-    """Features in the order of `names`."""
+    """Return features in the order of `names`, and labels."""
     rows = read_rows(source, labels=True, report=report)
     return rows.features[:, [source.feature_names.index(name) for name in names]], _labels(rows)
 
@@ -200,13 +205,13 @@ def fit_public(settings: PartySettings, base_dir: Path, name: str, l2: float | N
     """Return the model of `blindfit pretrain`.
 
     Raises:
-        ConfigError: as `public_source`, or the rows are those of a snapshot with a population.
+        ConfigError: as in `public_source`, or the rows are those of a snapshot with a population.
     """
 
-    def opened(dataset: str) -> Source:
+    def open_dataset(dataset: str) -> Source:
         return open_source(settings.datasets[dataset], base_dir, dataset)
 
-    source = public_source(settings, name, opened).with_recipes()
+    source = public_source(settings, name, open_dataset).with_recipes()
     refuse_private_copy(settings, base_dir, name, source)
     features, labels = _read_public(source, source.feature_names, lambda *_: None)
     fitted = pretrain(features, labels, columns=source.feature_names, table=source.record, l2=l2)

@@ -1,4 +1,4 @@
-"""A dp-lr job: noisy gradient descent on rows that one party holds, and where it starts."""
+"""A dp-lr job: noisy gradient descent on rows that one party holds, and its start."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_SHRINKAGE = 1e20
 
 
 class DPLRSettings(Settings):
-    """Noisy descent, and where it starts."""
+    """Noisy descent, and its start."""
 
     clip_norm: float = Field(1.0, ge=CLIP_NORMS[0], le=CLIP_NORMS[1])
     """Largest norm of a row's gradient, with the part of the intercept. Lower it if noise costs more than clipping."""
@@ -52,18 +52,18 @@ class DPLRSettings(Settings):
     """Fraction of the budget that pays for the training loss of each iteration. 0 releases no loss."""
 
     def run_privacy(self, epsilon: float, delta: float) -> RunPrivacy:
-        """Raises ConfigError: a number out of its range."""
+        """Return the privacy of the run. Raise ConfigError if a number is out of its range."""
         return RunPrivacy(epsilon, delta, self.iterations, self.batch_fraction, self.neighbours, self.budget)
 
     def bounds(self) -> dict[str, Bounds]:
-        """By feature, `ALL_OTHERS` standing for those without bounds of their own."""
+        """Return bounds by feature; `ALL_OTHERS` stands for the features without bounds of their own."""
         return read_bounds(self.feature_bounds)
 
     def bounds_of(self, names: Sequence[str]) -> list[Bounds] | None:
-        """In the order of the features; None where the job has none.
+        """Return bounds in the order of the features; None if the job has no bounds.
 
         Raises:
-            ConfigError: bounds for a feature that is not there, or none for one that is.
+            ConfigError: a bounded feature does not exist, or a feature has no bounds.
         """
         found = self.bounds()
         if not found:
@@ -86,8 +86,8 @@ class DPLRSettings(Settings):
     def _number_of_rows(self) -> DPLRSettings:
         if self.neighbours == "add-or-remove" and self.public_rows is None:
             raise ValueError(
-                'public_rows is missing: with neighbours = "add-or-remove" the number of rows is private, so say about '
-                "how many there are, from what is known without the data"
+                'public_rows is missing: with neighbours = "add-or-remove" the number of rows is private, so name an '
+                "approximate number that is known without the data"
             )
         if self.neighbours == "replace-one" and self.public_rows is not None:
             raise ValueError(
@@ -98,9 +98,11 @@ class DPLRSettings(Settings):
     @model_validator(mode="after")
     def _nothing_is_set_in_vain(self) -> DPLRSettings:
         if self.init is not None and self.public_dataset is not None:
-            raise ValueError("init and public_dataset both say where descent starts: remove one of them")
+            raise ValueError("init and public_dataset both name the start of descent: remove one of them")
         if self.loss_share and self.public_dataset is not None:
-            raise ValueError("loss_share pays for what the public_dataset's rows show for nothing: remove one of them")
+            raise ValueError(
+                "loss_share pays for a loss that the rows of public_dataset give for free: remove one of them"
+            )
         return self
 
 
@@ -126,7 +128,7 @@ class DPLRJob(TrainingParameters):
         return self.dp_lr.public_rows is None
 
     def expected_rows(self, trained: int) -> float:
-        """By which sums over the training rows are divided: their number, where it is public."""
+        """Return the number by which sums over the training rows are divided: their own number if it is public."""
         public = self.dp_lr.public_rows
         return trained if public is None else public * (1 - self.split.test_fraction)
 
@@ -146,7 +148,7 @@ class DPLRJob(TrainingParameters):
         if privacy.max_rows_per_person is not None:
             raise ValueError("privacy.max_rows_per_person does nothing in a dp-lr job, which protects rows: remove it")
         if self.seed is not None and not self.split.test_fraction:
-            raise ValueError("seed does nothing with split.test_fraction = 0: it draws the split alone; remove it")
+            raise ValueError("seed does nothing with split.test_fraction = 0: it only draws the split; remove it")
         with as_value_errors():
             self.dp_lr.run_privacy(privacy.epsilon, privacy.delta)
         return self

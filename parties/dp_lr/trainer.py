@@ -1,4 +1,6 @@
-"""The active party alone, in a dp-lr job: it fits its own rows under differential privacy, charges, keeps the model."""
+"""The active party of a dp-lr job, its only party: it fits its rows under differential privacy, charges, keeps the
+model.
+"""
 
 from __future__ import annotations
 
@@ -37,9 +39,9 @@ class Trainer:
         self._party = party
 
     def check(self, job: DPLRJob, me: Member) -> None:
-        """What can be refused before a session starts: datasets, options, the public model."""
+        """Refuse what can be refused before a session starts: datasets, options, the public model."""
         population_of(self._party.settings.datasets[me.dataset], me.dataset)
-        snapshot, opened = self._party.snapshots.published(me.dataset), self._party.snapshots.source
+        snapshot, opened = self._party.snapshots.require_current(me.dataset), self._party.snapshots.source
         source = check_private(snapshot.source())
         check_start(self._party.settings, self._party.base_dir, job, source, opened)
         if refused := cost_of(job, snapshot.row.rows, len(source.model_columns)).excess():
@@ -69,18 +71,20 @@ class Trainer:
         session.report("evaluate")
         model = _of_table(DPLogisticModel.from_dict(answer["model"]), source)
         probabilities = model.probabilities(rows.features[rows.test])
-        charged, releases = ledger.described()
+        charged, releases = ledger.describe()
         evaluation = evaluation_of(rows.labels[rows.test], probabilities)
         report = report_of(
             session, rows, start, model, answer, charged, evaluation, clock.laps, is_new=is_new, releases=releases
         )
         self._write(session, rows, model, probabilities, report)
-        return report.shown_to_coordinator()
+        return report.fields_for_coordinator()
 
     def _answer(
         self, session: Session[DPLRJob], ledger: TrainingLedger, start: Start, rows: PrivateRows
     ) -> tuple[dict[str, Any], bool]:
-        """The answer, and whether it is new: then it was charged, before anything of it is told or written."""
+        """Return the answer, and True if it is new. A new answer was charged before anything of it is revealed or
+        written.
+        """
         stored = ledger.answer()
         if stored is not None:
             return stored, False
@@ -111,14 +115,14 @@ class Trainer:
 
 
 def ledger_of(party: Party, session: Session[DPLRJob], source: Source, start: Start) -> TrainingLedger:
-    """Return what pays for a training, by all that its answer depends on."""
+    """Return the ledger that pays for a training, by everything that its answer depends on."""
     public = {"columns": list(source.model_columns), "start": start.identity}
     drawn = name_randomness(own_randomness(party, session))
     return TrainingLedger(session, party.settings, party.store, public, drawn)
 
 
 def _of_table(model: DPLogisticModel, source: Source) -> DPLogisticModel:
-    """The model with what its columns are made of, as far as that is known without the rows."""
+    """Return the model with the record of its columns, as far as the record is known without the rows."""
     return replace(model, standardiser=replace(model.standardiser, table=source.record.public()))
 
 
@@ -135,21 +139,22 @@ def _hide_counts(session: Session[DPLRJob]) -> Report:
 
 
 def cost_of(job: DPLRJob, n_rows: int, n_columns: int) -> FitCost:
-    """Return what descent may take, by public numbers.
+    """Return the largest cost of descent, from public numbers.
 
     Args:
-        n_rows: of the dataset; the job's own number counts where the number of rows is private.
+        n_rows: number of rows of the dataset; the job's own number counts if the number of rows is private.
     """
     return descent_cost(job.dp_lr.iterations, job.dp_lr.public_rows or n_rows, n_columns + 1)
 
 
 @dataclass(frozen=True, repr=False)
 class Fitted:
-    """Nothing that was not released: the noisy model, and what is public.
+    """Values that are released: the noisy model, and public facts.
 
     Args:
-        noise_multiplier: of each iteration's gradient.
-        losses: noisy, of the training rows, where the budget paid for them; else of public rows, where there are any.
+        noise_multiplier: noise multiplier of each iteration's gradient.
+        losses: noisy losses of the training rows, if the budget paid for them; else losses of public rows, if there are
+            any.
     """
 
     model: DPLogisticModel
@@ -167,10 +172,11 @@ class Fitted:
 
 
 def fit_rows(rows: PrivateRows, start: Start, job: DPLRJob, release: str) -> Fitted:
-    """The release. It fails for nothing that a row holds, nor for how many are trained on, where that is private.
+    """Return the release. Its success depends on no value of a row, nor on the number of training rows if that is
+    private.
 
     Args:
-        release: another name draws noise of its own.
+        release: name of the release; another name draws new noise.
     """
     chosen, scale, trained = job.dp_lr, start.model.standardiser, ~rows.test
     options = DescentOptions(

@@ -1,4 +1,4 @@
-"""The active party of an evaluation: scores its rows, asks for one noisy sum, and makes figures of it."""
+"""The active party of an evaluation: it scores its rows, asks for one noisy sum, and computes figures from it."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from blindfit.parties.training.rows import require_offered, tell_of_unseen
 from blindfit.parties.training.split import HELD_OUT_ROWS, HELD_OUT_SCORES
 from blindfit.parties.work.clock import Clock
 
-SCORE_QUANTILE = 0.99  # of the sizes of scores, what "auto" clips to
-LARGEST_LOG_ODDS = 700.0  # of a probability of 0 or 1
+SCORE_QUANTILE = 0.99  # quantile of the sizes of scores to which "auto" clips
+LARGEST_LOG_ODDS = 700.0  # log odds of a probability of 0 or 1
 Floats = NDArray[np.float64]
 
 
 ELSEWHERE = (
-    "its scores went where scores.url of this party's file says, and an evaluation reads only a csv file of one "
+    "its scores are in the place of scores.url in this party's file. An evaluation reads only a csv file of one "
     'prediction: set scores.url to a csv file and scores.if_exists = "replace", or remove [scores], and predict again'
 )
 log = structlog.get_logger(__name__)
@@ -48,7 +48,7 @@ log = structlog.get_logger(__name__)
 @dataclass(frozen=True, repr=False)
 class Scored:
     ids: tuple[str, ...]
-    scores: Floats  # log-odds
+    scores: Floats  # log odds
 
 
 class Evaluation:
@@ -56,13 +56,17 @@ class Evaluation:
         self._party = party
 
     def check(self, job: EvaluateJob, me: Member) -> None:
-        """What can be refused before a session starts: the model is here, and the rows that it is to be tried on."""
+        """Refuse what can be refused before a session starts: the model must be here, and the rows to evaluate it
+        on.
+        """
         self._check_done(job)
         path, model = self._model(job)
         settings, is_part = job.evaluate, model.get("format") == PART
         if is_part != bool(settings.scores):
             reason = "several parties hold columns of that model: name the joint prediction that has scored the rows"
-            self._refuse("evaluate.scores", reason if is_part else "that model scores rows alone: name no prediction")
+            self._refuse(
+                "evaluate.scores", reason if is_part else "that model scores rows by itself: name no prediction"
+            )
         if is_part:
             self._find_predicted_file(job)
             if settings.rows == "held-out":
@@ -85,31 +89,31 @@ class Evaluation:
         raise PolicyRefused(party=self._party.settings.name, field=field, reason=reason)
 
     def _check_done(self, job: EvaluateJob) -> None:
-        """What a job left that came to no end is not all that it should be."""
+        """Refuse a job that did not end well: its results may be incomplete."""
         for option, session in (("session", job.evaluate.session), ("scores", job.evaluate.scores)):
             row = self._party.store.reader().session(session)
             if row is not None and row.state != "DONE":
                 self._refuse(f"evaluate.{option}", f"{session} is {row.state.lower()}, not done")
 
     def _file(self, job: EvaluateJob, name: str) -> Path:
-        """What the training left, wherever its operator has it put."""
+        """Return a file of the training, in the folder that its operator chose."""
         found = [path for path in self._party.files_of(job.evaluate.session) if path.name == name and path.exists()]
         if not found:
-            self._refuse("evaluate.session", _gone(name))
+            self._refuse("evaluate.session", _missing_file(name))
         return found[0]
 
     def _model(self, job: EvaluateJob) -> tuple[Path, Mapping[str, Any]]:
-        """Of that training, which the file itself says too."""
+        """Return the model of that training; its file must name the same training."""
         path = self._file(job, "model.json")
         content = written.read_json(path)
         if not isinstance(content, Mapping):
-            raise DataError(f"{path} is no model")
+            raise DataError(f"{path} is not a model")
         if content.get("session", job.evaluate.session) != job.evaluate.session:
-            self._refuse("evaluate.session", _gone("model.json"))
+            self._refuse("evaluate.session", _missing_file("model.json"))
         return path, content
 
     def _find_predicted_file(self, job: EvaluateJob) -> Path:
-        """What the joint prediction left, if it was of this model."""
+        """Return the file of the joint prediction, if it used this model."""
         model, scores = job.evaluate.session, job.evaluate.scores
         made = self._party.store.reader().prediction(scores)
         if made is None:
@@ -121,7 +125,7 @@ class Evaluation:
             self._refuse("evaluate.scores", ELSEWHERE)
         path = Path(os.path.normpath(self._party.data_dir / made.path))
         if path not in self._party.files_of(scores) or not path.exists():
-            self._refuse("evaluate.scores", _gone("file of scores"))
+            self._refuse("evaluate.scores", _missing_file("file of scores"))
         return path
 
     async def run(self, session: Session[EvaluateJob]) -> dict[str, ParameterValue]:
@@ -138,7 +142,7 @@ class Evaluation:
         figures = evaluate(rows, released)
         report = report_of(rows, released, figures, clock.laps)
         self._party.write_report(session.id, report.content(session), "evaluations")
-        return report.shown_to_coordinator()
+        return report.fields_for_coordinator()
 
     def score(self, session: Session[EvaluateJob]) -> Scored:
         """Return the rows to evaluate on, with their scores."""
@@ -149,7 +153,7 @@ class Evaluation:
         model = self._read(*self._model(session.job))
         scale = model.standardiser
         require_offered(scale.record, self._party.settings.datasets[session.me.dataset], session.me.dataset)
-        source = session.published.scored_by(scale.record, scale.columns, scale.means())
+        source = session.published.for_model(scale.record, scale.columns, scale.means())
         tell_of_unseen(source)
         ids: list[str] = []
         scores: list[Floats] = []
@@ -160,7 +164,7 @@ class Evaluation:
         return Scored(tuple(ids), np.concatenate(scores) if scores else np.zeros(0))
 
     def _read_predicted(self, job: EvaluateJob) -> Scored:
-        """Rows that the parties have scored together: those that the training held out, or all."""
+        """Return rows that the parties have scored together: the rows that the training held out, or all rows."""
         scored = read_scores(self._find_predicted_file(job))
         if job.evaluate.rows == "all":
             return scored
@@ -170,15 +174,15 @@ class Evaluation:
         return Scored(tuple(i for i in scored.ids if i in held_out), scored.scores[here])
 
 
-def _gone(name: str) -> str:
+def _missing_file(name: str) -> str:
     return f"it has no {name} of that session; a later job may have written over it"
 
 
 def read_scores(path: Path) -> Scored:
-    """What a training wrote of its held-out rows, or a joint prediction.
+    """Read the scores of a training's held-out rows, or of a joint prediction.
 
     Raises:
-        DataError: names the file and what is wrong with it.
+        DataError: there is an error in the file; the message names the file.
     """
     try:
         table = read_csv(path)
@@ -198,7 +202,7 @@ def read_csv(path: Path) -> Any:
 
 
 def make_scored_rows(scored: Scored, job: EvaluateJob) -> ScoredRows:
-    """Raises DataError: there are none."""
+    """Return the rows to evaluate. Raise DataError if no row is left."""
     if not scored.ids:
         hint = 'train with a split.test_fraction above 0, or set evaluate.rows = "all"'
         raise DataError("there is no row to evaluate on", hint=hint if job.evaluate.rows == "held-out" else "")
@@ -209,7 +213,7 @@ def make_scored_rows(scored: Scored, job: EvaluateJob) -> ScoredRows:
 
 
 def evaluate(rows: ScoredRows, released: Released) -> dict[str, Interval]:
-    """On the rows that counted; the same release has the same ranges."""
+    """Return the figures of the rows that counted; the same release has the same ranges."""
     scale = 2.0**-released.request.frac_bits
     answer = released.aggregate.answer
     counted = rows.select(released.aggregate.kept)

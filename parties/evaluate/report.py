@@ -1,4 +1,4 @@
-"""What the active party of an evaluation reports of it."""
+"""Report of the active party of an evaluation."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ from blindfit.parties.training.report import Own, Report, SumPrivacy, Table, Tim
 
 @dataclass(frozen=True)
 class RowFigures(Table):
-    """Attributes:
-    unknown: rows that the server does not know and takes as label 0; 0 also if it keeps that number private.
+    """Numbers of rows.
+
+    Attributes:
+        unknown: number of rows that the server does not know and counts as label 0; 0 also if it keeps that number
+            private.
     """
 
     sent: int
@@ -25,8 +28,10 @@ class RowFigures(Table):
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class EvaluationReport(Report):
-    """Attributes:
-    servers: what each of two servers gave.
+    """The report of an evaluation.
+
+    Attributes:
+        servers: part of each of two servers.
     """
 
     rows: RowFigures
@@ -49,5 +54,5 @@ def report_of(
         score_bound=rows.bound,
         bins=rows.n_bins,
         timing=TimingFigures(**laps),
-        **released.told(),
+        **released.by_server(),
     )

@@ -1,4 +1,4 @@
-"""An evaluate job: one more noisy weighted sum, of rows that a model has scored."""
+"""An evaluate job: one more noisy weighted sum, over rows that a model has scored."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from blindfit.parties.measurement.trust import SumJob, Trust
 from blindfit.parties.settings import SESSION
 from blindfit.parties.tables import Settings
 
-NORM_BOUND = 1.0  # of what is sent of a row
+NORM_BOUND = 1.0  # largest norm of a row that is sent
 FracBits = Annotated[int, Field(ge=fixed_point.MIN_FRAC_BITS, le=fixed_point.MAX_FRAC_BITS)]
 
 
 class EvaluateSettings(Settings):
-    """Which model is evaluated, by which figures."""
+    """Model to evaluate, and figures to release."""
 
     session: str = Field("", pattern=f"^$|{SESSION}", max_length=64)
     """Session of the training whose model is evaluated."""
@@ -34,12 +34,14 @@ class EvaluateSettings(Settings):
     score_bound: float | Literal["auto"] = "auto"
     """Bound to which log odds are clipped. "auto" takes the bound that 99% of the rows keep to."""
     trust: Trust = "trusted"
-    """Trust in the measurement servers. "trusted": one server reads labels and scores. "encrypted-rows": one server
-    reads labels, and scores are encrypted. "two-servers": two servers hold shares of the labels and read the scores.
-    "shared-rows": two servers hold shares of labels and scores, and a key node deals masks."""
+    """Trust in the measurement servers. With "trusted", one server reads labels and scores. With "encrypted-rows", one
+    server reads labels, and scores are encrypted. With "two-servers", two servers hold shares of the labels and read
+    the scores. With "shared-rows", two servers hold shares of labels and scores, and a key node deals masks.
+    """
     frac_bits: FracBits | Literal["auto"] = "auto"
-    """Fraction bits of the grid for scores and noise, whose noise must be 2^16 steps wide. "auto" takes 16, or what the
-    noise needs."""
+    """Fraction bits of the grid for scores and noise, whose noise must be 2^16 steps wide. "auto" takes 16, or the
+    number that the noise needs.
+    """
 
     @model_validator(mode="after")
     def _each_figure_once(self) -> EvaluateSettings:
@@ -62,7 +64,7 @@ class EvaluateJob(SumJob):
 
     @property
     def grid(self) -> Grid:
-        """Public, as it follows from the job alone."""
+        """Grid of the scores. It is public, because it follows only from the job."""
         if self.evaluate.frac_bits != "auto":
             return Grid.of(NORM_BOUND, self.evaluate.frac_bits)
         return wide_grid(NORM_BOUND, self.noise_multiplier, self.required_privacy.max_rows_per_person or 1)

@@ -1,8 +1,8 @@
-"""The same question has the same answer: weights that were opened once are not opened again for it, rounded anew.
+"""The same question has the same answer: weights that were opened once are never rounded and opened again for it.
 
-A question is the job, who takes part, their snapshots, and the split and the batches that they have drawn. What its
-training ended in lies at each party; where every data party still has it, a job that asks again gets it, and nothing is
-computed, opened or counted.
+A question consists of the job, its parties, their snapshots, and the split and batches that they have drawn. The result
+of its training lies at each party. If every data party still has it, a job with the same question gets it, and nothing
+is computed, opened or counted.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from blindfit.parties.settings import SESSION
 
 @dataclass(frozen=True, repr=False)
 class Answer:
-    """What a party has of a training, beside its part of the model.
+    """A party's result of a training, without its part of the model.
 
     Attributes:
-        session: of the training.
-        evaluation: the active party's.
-        selection: what the grid points are worth, where the job has a grid.
+        session: session of the training.
+        evaluation: evaluation of the active party.
+        selection: figures of the grid points, if the job has a grid.
     """
 
     session: str
@@ -40,8 +40,10 @@ class Answer:
 
 
 class Answers:
-    """Args:
-    drawn: a name of what the data parties have drawn.
+    """The stored answers of a party.
+
+    Args:
+        drawn: name of the data parties' draw.
     """
 
     def __init__(self, party: Party, session: Session[FalconJob], drawn: str) -> None:
@@ -49,7 +51,7 @@ class Answers:
         self._party, self._path = party, party.data_dir / "answers" / f"{digest}.json"
 
     def find(self) -> Answer | None:
-        """None where the question was not answered, or its model is no longer there."""
+        """Return the answer; None if the question was not answered, or its model is no longer there."""
         try:
             answer = Answer(**json.loads(self._path.read_text()))
         except (OSError, ValueError, TypeError):
@@ -61,15 +63,15 @@ class Answers:
 
 
 def tell_checkpoints(answer: Answer | None, epochs_kept: str) -> str:
-    """What `Ready` tells of checkpoints: the epochs that a training can go on from, or that it is answered."""
+    """Return the checkpoints for `Ready`: the epochs after which a training can continue, or its answer."""
     return epochs_kept if answer is None else f"answered in {answer.session} after {answer.epochs}"
 
 
 def epochs_answered(told: Iterable[Ready]) -> int:
-    """Those of the training in which all data parties have the answer; 0 where they have not.
+    """Return the number of epochs of the training to which all data parties have the answer; 0 if they do not.
 
     Args:
-        told: by the data parties.
+        told: reports of the data parties.
     """
     texts = {ready.checkpoint for ready in told}
     found = re.fullmatch(rf"answered in {SESSION.strip('^$')} after (\d{{1,5}})", next(iter(texts)))

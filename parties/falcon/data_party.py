@@ -1,4 +1,6 @@
-"""A data party of a falcon job, active or passive: aligns, puts its rows in, trains in shares, gets its weights."""
+"""A data party of a falcon job, active or passive: it aligns, shares its rows, trains in shares, and gets its
+weights.
+"""
 
 from __future__ import annotations
 
@@ -68,11 +70,11 @@ from blindfit.parties.work.own_thread import in_own_thread
 
 @dataclass(frozen=True, repr=False)
 class Begun:
-    """What a data party has from the beginning of its training.
+    """State of a data party from the beginning of its training.
 
     Attributes:
-        dealt: what the key node deals once for the training.
-        answer: what this party kept of an earlier training that answers the job.
+        dealt: values that the key node deals once for the training.
+        answer: this party's result of an earlier training that answers the job.
     """
 
     dealt: Dealt
@@ -81,9 +83,10 @@ class Begun:
 
 @dataclass(frozen=True, repr=False)
 class FalconTrained(Trained):
-    """
+    """The result of a training.
+
     Attributes:
-        session: in which the weights were opened.
+        session: session in which the weights were opened.
     """
 
     part: AnyPart
@@ -108,7 +111,7 @@ class Falcon(Method[FalconJob, Begun, FalconParameters, FalconTrained]):
     def choose_preparation(job: FalconJob) -> Preparation:
         return preparation_of(job)
 
-    # --- what protects whom
+    # --- guards
 
     @property
     def guards(self) -> Sequence[Guard[Any]]:
@@ -137,10 +140,10 @@ class Falcon(Method[FalconJob, Begun, FalconParameters, FalconTrained]):
             self.make_quota().count_fit(self._session, fit)
 
     def _fit(self, agreed: FalconAgreed) -> Fit | None:
-        """Return what opened weights reveal; None where none is opened, or epsilon pays for them.
+        """Return what opened weights reveal; None if no weight is opened, or epsilon pays for them.
 
-        A resumed training opens the same weights again if no epoch follows. Otherwise every party puts its columns in
-        again, and a party that deviates puts others in.
+        A resumed training opens the same weights again if no epoch follows. Otherwise every party shares its columns
+        again, and a party that deviates may share other columns.
         """
         if agreed.parameters.weights_stay_shared or self._job.privacy is not None:
             return None
@@ -160,7 +163,7 @@ class Falcon(Method[FalconJob, Begun, FalconParameters, FalconTrained]):
     async def count_figures(self, computed: FalconComputed) -> None:
         bits = computed.agreed.parameters.figure_bits
         if bits and not self._work.is_active:
-            of_a_row = bits / LEAST_TEST_ROWS  # it is one of so many at least
+            of_a_row = bits / LEAST_TEST_ROWS  # there are at least so many test rows
             self.make_quota().count_bits(self._session, of_a_row, FIGURES)
 
     async def check_grid(self, agreed: FalconAgreed) -> None:
@@ -204,7 +207,7 @@ class Falcon(Method[FalconJob, Begun, FalconParameters, FalconTrained]):
     async def begin(self, read: Read) -> tuple[Begun, Alignment]:
         session, seats, checkpoints = self._session, self._seats, self._work.checkpoints
         if session.job.resumes:
-            refuse_unknown(self._party.data_dir, session.job, seats.me)  # it may have ended since it was proposed
+            refuse_unknown(self._party.data_dir, session.job, seats.me)  # it may have ended since the proposal
             base = checkpoints.base(session.proposed_question)
             return Begun(Dealt.of_base(base), None), Alignment(np.array(base["positions"], dtype=np.int64))
         dealt = await Dealt.receive(session.job.falcon, seats, session.channel)
@@ -228,7 +231,9 @@ class Falcon(Method[FalconJob, Begun, FalconParameters, FalconTrained]):
         return FalconTrained(answer.epochs, answer.evaluation, part, answer.session, selection=selection)
 
     async def train(self, agreed: FalconAgreed) -> FalconTrained:
-        """Raises MacCheckFailed: nothing of the training is kept, nor this party's part of the MAC key."""
+        """Train. Raise MacCheckFailed: nothing of the training is kept then, not even this party's part of the MAC
+        key.
+        """
         session, checkpoints, parameters = self._session, self._work.checkpoints, agreed.parameters
         checkpoints.drop_after(agreed.resumed)
         model: Model | None = None
@@ -330,10 +335,10 @@ def open_data_party(party: Party) -> DataParty[FalconJob, Begun, FalconParameter
 
 
 def make_held(prepared: Prepared, parameters: FalconParameters, row_bound: int | None = None) -> Held:
-    """What is put in, in the order of batches, validation and test.
+    """Return the values that the party shares, in the order of batches, validation and test.
 
     Args:
-        row_bound: of each row, in steps: rounding to the grid may have made it longer.
+        row_bound: largest norm of each row in steps: rounding to the grid may have made a row longer.
     """
     plan = prepared.plan
     order = np.concatenate([*plan.batches, plan.validation, plan.test])
@@ -361,7 +366,7 @@ def weights_of(parameters: FalconParameters) -> WeightFigures:
 def evaluation_of(
     tested: TestFigures | TestErrors | None, prepared: Prepared, threshold: float
 ) -> dict[str, Any] | None:
-    """What the active party makes of the opened figures and its labels; None where they are of one class alone."""
+    """Return the active party's evaluation from the opened figures and its labels; None if all labels are the same."""
     if tested is None or prepared.rows.labels is None:
         return None
     if isinstance(tested, TestErrors):
@@ -371,7 +376,7 @@ def evaluation_of(
     pairs = with_label * (rows - with_label)
     if not pairs:
         return None
-    called = min(max(tested.positives, 0), rows)  # rounded, and so perhaps beyond what there is
+    called = min(max(tested.positives, 0), rows)  # the figure was rounded, so it may be outside its range
     true = min(max(tested.true_positives, called + with_label - rows, 0), called, with_label)
     right = true + rows - with_label - (called - true)
     return {
@@ -391,7 +396,7 @@ def evaluation_of(
 
 
 def _evaluation_of_values(tested: TestErrors, prepared: Prepared) -> dict[str, Any] | None:
-    """Of labels as they were trained on, clipped."""
+    """Return the figures of labels in the form of the training, clipped."""
     labels = prepared.labels
     if labels.y is None:
         return None

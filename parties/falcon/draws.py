@@ -1,17 +1,17 @@
-"""A training under differential privacy is charged at every data party, as the rows are made of all parties' parts.
+"""The charges of a training under differential privacy, at every data party, because each row has parts of all parties.
 
-Each draw of its noise may be opened once. A charge pays for one opening: it is on the disk before anything is put in,
-and is used up, on the disk too, before this party lets its shares of the weights go. A training that ends in between
-has shown nothing of its noise, so the next one of the same question, resumed or not, draws new noise for the same
-charge. Weights that were opened and lost are charged again. Nobody's name for anything is in it: the draws of a
-question are counted.
+Each draw of its noise may be opened once, and a charge pays for one opening. A charge is on the disk before any value
+is shared. It is used up, also on the disk, before this party releases its shares of the weights. A training that ends
+in between has revealed nothing of its noise. So the next training for the same question, resumed or not, draws new
+noise for the same charge. Weights that were opened and lost are charged again. No name from outside has an effect: the
+draws of a question are counted.
 
-    step  who          does
-    1     each party   checks its own budget, and the ledger against receipts
-    2     active       charges, once all the others have come so far, and gives its receipt (protocols/receipts.py)
-    3     passives     charge
-    4     each party   before the weights are opened: the charge is used up; where another session of the same question
-                       was faster, another charge
+| step  who          does
+| 1     each party   checks its own budget, and the ledger against receipts
+| 2     active       charges, once all the others have done step 1, and gives its receipt (protocols/receipts.py)
+| 3     passives     charge
+| 4     each party   uses up the charge before the weights are opened; if another session of the same question was
+|                    faster, makes another charge
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ OPENED = b"opened"
 
 
 class Draws:
-    """Of one question at this party.
+    """The draws of one question at this party.
 
     Args:
-        drawn: names of all that the question depends on beside the job and the snapshots.
+        drawn: names of everything that the question depends on, in addition to the job and the snapshots.
     """
 
     def __init__(self, party: Party, session: Session[FalconJob], drawn: Sequence[str]) -> None:
@@ -48,11 +48,11 @@ class Draws:
         self._population = population_of(party.settings.datasets[dataset], dataset)
 
     async def charge(self, seats: Seats) -> None:
-        """Steps 1 to 3: nothing is charged anywhere unless all can pay.
+        """Do steps 1 to 3: no party is charged unless all can pay.
 
         Raises:
             BudgetExhausted: the training does not fit.
-            LedgerBehind: the ledger lacks what somebody's receipt proves.
+            LedgerBehind: the ledger lacks an entry that a receipt proves.
         """
         self.check()
         channel, payer, own = self._session.channel, seats.chain[0], self._party.receipts
@@ -70,10 +70,10 @@ class Draws:
         await receipts.run_other(payer, channel, held=lambda of: held(payer, of), keep=keep)
 
     def open(self) -> None:
-        """Step 4.
+        """Do step 4.
 
         Raises:
-            BudgetExhausted: another session has used up what this one was charged, and no more is left.
+            BudgetExhausted: another session has used up this session's charge, and the budget has no epsilon left.
             LedgerUnavailable: it could not be written.
         """
         with self._party.store.transaction() as transaction:
@@ -83,11 +83,11 @@ class Draws:
         self._session.receipt = self._party.receipts.newest(self._population)
 
     def describe(self) -> Charged:
-        """The promise, and the budget as it now is."""
+        """Return the promise, with the present state of the budget."""
         return describe_charge(self._make_charge(0), self._party.settings, self._party.store)
 
     def check(self) -> None:
-        """Step 1. Raises BudgetExhausted, LedgerBehind: as `charge`."""
+        """Do step 1. Raise BudgetExhausted or LedgerBehind as `charge` does."""
         reader = self._party.store.reader()
         charging.check_rollbacks(reader, self._population)
         asked, entry = self._next(reader)
@@ -101,7 +101,7 @@ class Draws:
         return self._session.receipt
 
     def _find_or_make_charge(self, transaction: Writes) -> tuple[Charge, LedgerEntry]:
-        """The charge of a draw that was not opened, made now where there is none."""
+        """Return the charge of a draw that was not opened; make a new charge if there is no such draw."""
         charging.check_rollbacks(transaction, self._population)
         asked, entry = self._next(transaction)
         if entry is None:
@@ -110,7 +110,7 @@ class Draws:
         return asked, entry
 
     def _next(self, reader: Reads) -> tuple[Charge, LedgerEntry | None]:
-        """The first draw that was not opened, and its charge, if it has one."""
+        """Return the first draw that was not opened, and its charge, if it has one."""
         entries = {
             entry.request_id: entry
             for entry in reader.ledger(self._population)

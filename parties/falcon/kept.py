@@ -1,10 +1,11 @@
-"""What a data party keeps of a training in shares that may have to go on: what was dealt, and its shares of each epoch.
+"""Files that a data party keeps of a training in shares, so that it can be resumed: the dealt values, and its shares of
+each epoch.
 
-The shares are of one run of the training: another run's shares of the same epoch are others, and do not fit. So a party
-that resumes drops what it kept of later epochs before it computes anything.
+The shares belong to one run of the training. Another run's shares of the same epoch are different, and do not fit. So a
+party that resumes drops its files of later epochs before it computes anything.
 
-Where somebody deviated from the protocol nothing of the training is kept, at anybody: the MAC key was tried out, and is
-not used again.
+If a party deviated from the protocol, nobody keeps anything of the training: the MAC key may be known, and is not used
+again.
 """
 
 from __future__ import annotations
@@ -32,9 +33,10 @@ from blindfit.parties.vertical.seats import Seats
 
 @dataclass(frozen=True, repr=False)
 class Dealt:
-    """
+    """Values that the key node deals once for a training.
+
     Attributes:
-        key_share: where weights are encrypted.
+        key_share: share of the key, if weights are encrypted.
     """
 
     seed: Seed
@@ -53,7 +55,7 @@ class Dealt:
         return None if self.key_share is None else self.key_share.public_key
 
     def to_base(self) -> dict[str, Any]:
-        """For a party's checkpoints, which its vault locks."""
+        """Return the values for a party's checkpoints, which its vault locks."""
         base = {"seed": self.seed.octets.hex()}
         if self.key_share is not None:
             base |= {"public_key": self.key_share.public_key.to_bytes().hex(), "key": self.key_share.to_bytes().hex()}
@@ -68,7 +70,7 @@ class Dealt:
         return cls(seed, KeyShare.from_bytes(bytes.fromhex(base["key"]), public_key))
 
 
-DEVIATIONS = frozenset({"MAC_CHECK_FAILED", "MALFORMED_MESSAGE", "UNEXPECTED_STEP"})  # as a peer says them
+DEVIATIONS = frozenset({"MAC_CHECK_FAILED", "MALFORMED_MESSAGE", "UNEXPECTED_STEP"})  # codes that a peer reports
 
 
 def to_state(model: Model) -> dict[str, Any]:
@@ -84,12 +86,13 @@ def to_state(model: Model) -> dict[str, Any]:
 
 
 def from_state(state: Mapping[str, Any], epochs: int, resume_option: str, public_key: PublicKey | None = None) -> Model:
-    """
+    """Return the model of a checkpoint.
+
     Args:
-        public_key: of encrypted weights.
+        public_key: key of encrypted weights.
 
     Raises:
-        DataError: it is not what was kept.
+        DataError: it is not a state that `to_state` wrote.
     """
     try:
         shares = {name: _share(values, state["macs"][name]) for name, values in state["values"].items()}

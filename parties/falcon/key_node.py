@@ -1,4 +1,4 @@
-"""The key node of a falcon job: compares blinded ids, and deals what a training in shares needs."""
+"""The key node of a falcon job: it compares blinded ids, and deals the values that a training in shares needs."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Dealer(KeyNodeSeat[FalconJob]):
             await keep_proof(self._party, session, seats.chain[0])
         resumed = common_epoch(told)
         checkpoints.drop_after(resumed)
-        plan = preparation_of(job).plan(np.arange(rows))  # of which it needs the sizes
+        plan = preparation_of(job).plan(np.arange(rows))  # only its sizes are needed
         parameters = parameters_of(job, seats, told, plan)
         progress = Progress(report=lambda step, done, total: session.report(step, done, total, "batches"))
         if job.can_resume:
@@ -74,9 +74,9 @@ class Dealer(KeyNodeSeat[FalconJob]):
     async def _begin(
         self, session: Session[FalconJob], seats: Seats, checkpoints: Checkpoints
     ) -> tuple[list[Seed], int]:
-        """The seeds of this training, kept until it ends, and how many rows all parties have."""
+        """Return the seeds of this training, kept until it ends, and the number of rows that all parties have."""
         if session.job.resumes:
-            refuse_unknown(self._party.data_dir, session.job, seats.me)  # it may have ended since it was proposed
+            refuse_unknown(self._party.data_dir, session.job, seats.me)  # it may have ended since the proposal
             base = checkpoints.base(session.proposed_question)
             return [Seed(bytes.fromhex(octets)) for octets in base["seeds"]], int(base["rows"])
         seeds = [Seed.random() for _ in seats.chain]
@@ -84,7 +84,7 @@ class Dealer(KeyNodeSeat[FalconJob]):
         if session.job.falcon.is_encrypted:
             key = await asyncio.to_thread(generate_private_key, session.job.falcon.key_bits)
             await falcon.deal_key(key, seats.chain, session.channel)
-            del key  # nothing of it is kept here
+            del key  # this party keeps nothing of it
         rows = await match_ids(session, seats)
         if session.job.can_resume:
             checkpoints.begin(session.proposed_question, {"seeds": [seed.octets.hex() for seed in seeds], "rows": rows})

@@ -1,4 +1,4 @@
-"""What every party of a falcon session computes from the job and from what all said of themselves."""
+"""Parameters of a falcon session, which every party computes from the job and from all parties' reports."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def preparation_of(job: FalconJob) -> Preparation:
         batch_rows=None if settings.batch_rows == "auto" else settings.batch_rows,
         model=settings.model,
         intercept=settings.intercept,
-        # Rows that stand out are shortened: a weight would tell their labels. By what the others in their batch are, so
-        # not under differential privacy, which takes the rule's place.
+        # Rows that stand out are shortened: otherwise a weight would reveal their labels. The rule depends on other
+        # rows of the batch, so it does not hold under differential privacy, which takes its place.
         match_rate=1.0 if job.privacy is None else None,
         norm_bound=None if job.privacy is None else settings.norm_bound,
         feature_bounds=None if job.privacy is None else settings.bounds(),
@@ -33,13 +33,13 @@ def preparation_of(job: FalconJob) -> Preparation:
 
 
 def parameters_of(job: FalconJob, seats: Seats, told: Mapping[str, Ready], plan: RowPlan) -> FalconParameters:
-    """The same at every party, and public: so is why they do not fit.
+    """Return the parameters. They are public and the same at every party, and so is the reason of a refusal.
 
     Args:
-        plan: of which the sizes count.
+        plan: row plan, of which only the sizes count.
 
     Raises:
-        PolicyRefused: numbers of these sizes do not fit, or would tell too much.
+        PolicyRefused: numbers of these sizes do not fit, or would reveal too much.
     """
     settings, columns = job.falcon, tuple(told[name].columns for name in seats.chain)
     as_they_are = "weight-bits" in settings.unsafe or job.privacy is not None

@@ -1,7 +1,7 @@
-"""What a falcon job promises under differential privacy, and the noise that it takes: from the job and what is public.
+"""The promise of a falcon job under differential privacy, and its noise, from the job and public facts.
 
-Rows must not move each other: columns are scaled by public bounds, a missing value is refused and a row that stands out
-is not shortened by what the others are, but to a norm that the job says.
+Rows must not change each other. So columns are scaled by public bounds, and a missing value is refused. A row is
+shortened to a norm that the job sets, and never by comparison with other rows.
 """
 
 from __future__ import annotations
@@ -24,34 +24,37 @@ UNIT = "each row, features of all parties and label"
 
 
 def run_privacy(job: FalconJob) -> RunPrivacy:
-    """A row is in one batch of each epoch, so each epoch is one release about it."""
+    """Return the privacy of the run. A row is in one batch of each epoch, so each epoch is one release about it."""
     return RunPrivacy(job.required_privacy.epsilon, job.required_privacy.delta, job.falcon.epochs)
 
 
 def event_of(job: FalconJob) -> ReleaseEvent:
-    """Of all epochs together."""
+    """Return the event of all epochs together."""
     run = run_privacy(job)
     multiplier = run.noise_multiplier() / math.sqrt(run.n_iterations)
     return ReleaseEvent("gaussian", multiplier, WHOLE_ROWS[run.neighbours])
 
 
 def noise_of(job: FalconJob, columns: Sequence[int]) -> Noise:
-    """Args:
-    columns: of each data party, the intercept included.
+    """Return the noise.
+
+    Args:
+        columns: number of each data party's columns, with the intercept.
     """
     bounds = tuple(row_bound_steps(job, own) for own in columns)
     return Noise(run_privacy(job).noise_multiplier(), bounds)
 
 
 def row_bound_steps(job: FalconJob, columns: int) -> int:
-    """Of so many columns of a row, in steps of the features' grid, rounded down: a party bounds its own, and their
-    squares add up to that of all columns.
+    """Return the bound of a row's part with `columns` columns, in steps of the features' grid, rounded down.
+
+    A party bounds its own columns; the squares of all parties' bounds add up to the square of the whole row's bound.
     """
     return int(job.falcon.norm_bound * math.sqrt(columns) * 2**FEATURE_BITS)
 
 
 def check_dataset(job: FalconJob, source: Source, dataset: PartyDatasetSettings) -> None:
-    """Raises ConfigError: no budget, persons, filled values, or a column without bounds."""
+    """Raise ConfigError if the dataset has no budget, has persons, fills values, or has a column without bounds."""
     population_of(dataset, source.name)
     refuse_persons(source.settings, source.name, "a falcon job with privacy.epsilon")
     refuse_dependent_rows(source)

@@ -1,4 +1,4 @@
-"""What a data party of a training in shares reports of it."""
+"""Report of a data party about a training in shares."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from blindfit.parties.vertical.report import VerticalReport
 
 @dataclass(frozen=True, kw_only=True)
 class WeightFigures(Table):
-    """What opened weights reveal.
+    """Information in opened weights.
 
     Attributes:
-        opened_bits: of each weight; None where they are not rounded.
-        label_bits: of each label at most; None where differential privacy bounds what weights reveal.
+        opened_bits: bits of each weight; None if weights are not rounded.
+        label_bits: largest number of bits about each label; None if differential privacy bounds the information.
     """
 
     in_shares: bool = False
@@ -24,8 +24,10 @@ class WeightFigures(Table):
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class FalconReport(VerticalReport):
-    """Attributes:
-    answered_in: the session that trained, where an answer was given again.
+    """The report of a data party.
+
+    Attributes:
+        answered_in: session that trained, if a stored answer was given again.
     """
 
     weights: Own[WeightFigures]

@@ -14,13 +14,13 @@ from blindfit.parties.settings import SESSION
 from blindfit.parties.tables import HeldOutFraction, Settings, as_value_errors
 from blindfit.parties.training.feature_bounds import Bounds, read_bounds
 
-# What it opens is in docs/falcon.md.
+# docs/explanation/falcon.md lists what it opens.
 UnsafeFlag = Literal["weight-bits"]
-LEAST_RATE = 1e-6  # of the last epoch, in that of the first
+LEAST_RATE = 1e-6  # least rate of the last epoch, as a fraction of the first epoch's
 
 
 class FalconSettings(Settings):
-    """Training in secret shares, and what is opened."""
+    """Training in secret shares, and the values that it opens."""
 
     backend: Literal["shares", "threshold"] = "shares"
     """Way to compute: "shares" computes on secret shares of rows and weights; "threshold" leaves rows with their party,
@@ -105,13 +105,13 @@ class FalconSettings(Settings):
 
     @property
     def stays_shared(self) -> bool:
-        """Whether nobody ever holds the model."""
+        """True if no party ever holds the model as a whole."""
         return self.weights == "shared"
 
     @model_validator(mode="after")
-    def _shared_weights_are_not_opened(self) -> FalconSettings:
+    def _check_shared_weights(self) -> FalconSettings:
         if self.stays_shared and "weight-bits" in self.unsafe:
-            raise ValueError('unsafe: weight-bits does nothing beside weights = "shared", remove it')
+            raise ValueError('unsafe: weight-bits does nothing with weights = "shared", remove it')
         if self.stays_shared and self.model == "linear":
             raise ValueError('weights: a linear model does not stay shared, take weights = "open"')
         return self
@@ -122,8 +122,8 @@ class FalconSettings(Settings):
             return self
         if self.security == "malicious":
             raise ValueError(
-                'security: with backend = "threshold" nothing checks what parties do to ciphertexts, so that MACs on '
-                'shares would promise what they do not keep: set it to "semi-honest", or backend to "shares"'
+                'security: with backend = "threshold" nothing checks the work on ciphertexts, so MACs on shares would '
+                'promise a protection that they cannot give: set it to "semi-honest", or backend to "shares"'
             )
         lacks = {
             "model": self.model == "linear",
@@ -151,7 +151,7 @@ class FalconSettings(Settings):
         }
         for name, in_vain in vain.items():
             if in_vain and getattr(self, name) != default[name].default:
-                raise ValueError(f"{name} does nothing beside the other options, remove it")
+                raise ValueError(f"{name} does nothing with the other options, remove it")
         last = self.optimiser_settings().rate(self.epochs - 1) / self.learning_rate
         if last < LEAST_RATE:
             raise ValueError(f"decay: the last epoch's rate is {last:.2g} of the first one's: lower decay, or epochs")
@@ -216,7 +216,7 @@ class FalconJob(AlignedParameters, SelectingParameters):
 
     @model_validator(mode="after")
     def _goes_with_privacy(self) -> FalconJob:
-        """Nothing is opened but the weights, and no row moves another."""
+        """Check options under differential privacy: only the weights are opened, and no row changes another."""
         falcon, privacy, defaults = self.falcon, self.privacy, FalconSettings()
         if privacy is None:
             if falcon.threshold != defaults.threshold and not self.split.test_fraction:

@@ -1,4 +1,4 @@
-"""What a data party keeps of a training whose weights stay in shares."""
+"""Files that a data party keeps of a training whose weights stay in shares."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ AnyPart = VerticalModelPart | SharedModelPart
 def make_shared_part(
     session: Session[FalconJob], seats: Seats, prepared: Prepared, parameters: FalconParameters, trained: Trained
 ) -> SharedModelPart:
-    """Without what the party asks of its scores (`with_score_bits`)."""
+    """Return the part of the model, before the party sets the bits of its scores (`with_score_bits`)."""
     if trained.kept is None or parameters.kept_bits is None:
         raise LocalProtocolError("the weights of this training were not kept in shares", session=session.id)
     return SharedModelPart(
@@ -42,7 +42,7 @@ def make_shared_part(
 
 
 def with_score_bits(part: AnyPart, quota: ScoreQuota) -> AnyPart:
-    """Return a passive party's part, as coarse as its scores must be."""
+    """Return a passive party's part, rounded as its scores demand."""
     if isinstance(part, SharedModelPart):
         return replace(part, score_bits=quota.score_bits())
     return replace(part, score_rounding=quota.rounding(part))
@@ -53,15 +53,15 @@ def has_model(party: Party, session: str) -> bool:
 
 
 def read_model(party: Party, job: FalconJob, session: str) -> AnyPart:
-    """Raises DataError: as the stores."""
+    """Return the stored model. Raise DataError as the stores do."""
     if job.falcon.stays_shared:
         return SharedModels(party.data_dir, party.vault).read(session)
     return ModelStore(party.data_dir, party.vault).read(session)
 
 
 def write_shared(party: Party, session: str, part: SharedModelPart, report: dict[str, Any]) -> None:
-    """The shares go where predictions take them from, and to no directory of reports."""
+    """Write shares to the folder from which predictions read them; no folder of reports gets them."""
     party.write_report(session, report)
     models = SharedModels(party.data_dir, party.vault)
-    party.noted(models.path(session), session)
+    party.note(models.path(session), session)
     models.keep(part, session, party.stamp_text)

@@ -1,9 +1,9 @@
-"""What a training opens can tell of labels, over all trainings on the same people, at the active party.
+"""The limit of what opened values reveal about labels, over all trainings on the same people, at the active party.
 
-A party that gets k weights of b bits learns at most k b bits of the labels, whatever it makes of them. It also learns
-from where training ends, and why: after which of E epochs, by the loss, by the range or by both. All of it is counted
-in the disclosure account of the active party's people, before it is sent: a party chooses its features, and when it
-leaves. The limit is a total: it is no promise to a person.
+A party that gets k weights of b bits learns at most k b bits about the labels, by any computation. It also learns from
+the end of training: after which of E epochs it comes, and whether by the loss, by the range or by both. All of it is
+counted in the disclosure account of the active party's people, before it is sent, because a party chooses its features
+and the time at which it leaves. The limit is a total: it is no promise to a person.
 
 Source: MATH 4.3 and 10.
 """
@@ -26,8 +26,9 @@ END, SELECTION = "end of training", "grid and end of training"
 
 
 def weights_bits(parameters: FalconParameters) -> float:
-    """Return how many bits of the training labels a passive party's weights have at most: none where they stay in
-    shares, one for each row where they are not rounded.
+    """Return how many bits about the training labels a passive party's weights have at most.
+
+    The number is 0 if weights stay in shares, and one for each row if weights are not rounded.
     """
     if parameters.weights_stay_shared:
         return 0.0
@@ -37,29 +38,32 @@ def weights_bits(parameters: FalconParameters) -> float:
 
 
 def score_bits_of_a_weight(parameters: FalconParameters) -> float:
-    """Return how many bits of one row's score opened weights have at most; no bound where they are not rounded.
+    """Return how many bits about one row's score opened weights have at most; there is no bound if they are not
+    rounded.
 
-    A party that puts in a column which is 0 everywhere else has one weight that depends on this row alone. Its leverage
-    is at most 1, so further columns of this kind reveal the same score again.
+    A party that uses a column which is 0 everywhere else has one weight that depends only on this row. Its leverage is
+    at most 1, so further columns of this kind reveal the same score again.
     """
     return math.inf if parameters.kept_bits is None else float(bits_of_opened_weight(parameters.kept_bits))
 
 
 def grid_bits_of_a_row(parameters: FalconParameters) -> float:
-    """Return how many bits of one row's score the figures of all grid points have: it is one of so many at least."""
+    """Return how many bits about one row's score the figures of all grid points have: the row is one of many."""
     return parameters.selection_bits / LEAST_TEST_ROWS
 
 
 def end_bits(parameters: FalconParameters, epochs: int) -> float:
-    """Return how many bits the end of a training has: it comes after one of the epochs that may follow, by the range or
-    by the loss or by both, or after all. The trainings of folds may end it by the range only.
+    """Return how many bits the end of a training has.
+
+    The training ends after one of the epochs that may follow: by the range, by the loss, by both, or after all. The
+    trainings of folds may end early only by the range.
     """
     ends = (3 if parameters.judges else 1) * epochs + parameters.selection_epochs + 1
     return min(float(parameters.train_rows), math.log2(ends))
 
 
 def begin_bits(parameters: FalconParameters, epochs: int) -> float:
-    """Return how many bits are counted before any row is shared: those of the end and of the grid points' figures."""
+    """Return the bits that are counted before any row is shared: those of the end and of the grid points' figures."""
     return end_bits(parameters, epochs) + parameters.selection_bits
 
 
@@ -71,14 +75,15 @@ def all_bits(parameters: FalconParameters) -> float:
 def count_end(
     session: Session[FalconJob], settings: PartySettings, store: Store, parameters: FalconParameters, epochs: int
 ) -> None:
-    """Count the end, and the figures of all grid points, before any row is shared, where the whole job fits: a peer
-    that only asks pays as one that trains.
+    """Count the end, and the figures of all grid points, before any row is shared, if the whole job fits.
+
+    A peer that only asks pays as much as a peer that trains.
 
     Args:
-        epochs: that may follow.
+        epochs: number of epochs that may follow.
 
     Raises:
-        PolicyRefused: with what was revealed before, it would reveal too much.
+        PolicyRefused: with earlier disclosures, it would reveal too much.
         LedgerUnavailable: it could not be written.
     """
     bits = begin_bits(parameters, epochs)
@@ -95,7 +100,9 @@ def count_end(
 def check_end(
     session: Session[FalconJob], settings: PartySettings, store: Store, parameters: FalconParameters, epochs: int
 ) -> float:
-    """Return how many bits a whole training adds to the account; nothing is counted. Arguments and errors as above."""
+    """Return how many bits a whole training adds to the account; nothing is counted. See `count_end` for arguments and
+    errors.
+    """
     bits = weights_bits(parameters) + begin_bits(parameters, epochs)
     with store.view() as reader:
         account, entry, refuse = _entry(reader, session, settings, parameters, END, bits, bits)
@@ -108,7 +115,7 @@ def count_weights(
     """Count the weights before they are opened, in each session.
 
     Raises:
-        PolicyRefused: another training took what was left since this one began.
+        PolicyRefused: another training has used the rest of the limit since this one began.
         LedgerUnavailable: it could not be written.
     """
     bits = weights_bits(parameters)
@@ -126,7 +133,7 @@ def _entry(
     bits: float,
     asked: float,
 ) -> tuple[Account, Disclosure, Callable[[], PolicyRefused | None]]:
-    """Return the account, an entry of it, and what makes the error where the entry does not fit.
+    """Return the account, an entry of it, and the function that makes the error if the entry does not fit.
 
     Raises:
         PolicyRefused: one training by itself would reveal too much.
@@ -138,7 +145,7 @@ def _entry(
 
     check_weight_bits(reader, job, parameters, asked, me)
     account = Account.of(settings, session.me.dataset)
-    read = session.published.id, job.resumes or session.id  # a share is not used up by the training that is resumed
+    read = session.published.id, job.resumes or session.id  # a resumed training counts as the same session
     learners, question = parameters.data_parties[1:], f"{event} {session.id}"
     return account, account.entry("labels", account.label, learners, event, question, bits, read), refuse
 
@@ -147,18 +154,19 @@ def check_weight_bits(reader: Reads, job: FalconJob, parameters: FalconParameter
     """Check one training by itself, from public sizes.
 
     Args:
-        bits: of all labels.
+        bits: bits about all labels.
 
     Raises:
-        PolicyRefused: too much would be revealed, and no flag of the job allows it.
+        PolicyRefused: the training would reveal too much, and no flag of the job allows it.
     """
     if "weight-bits" not in job.falcon.unsafe and bits / parameters.train_rows > BITS_OF_A_LABEL:
         reader.excess.stop(refusal(job, parameters, bits, party))
 
 
 def refusal(job: FalconJob, parameters: FalconParameters, bits: float, party: str) -> PolicyRefused:
-    """Say that a training would reveal too much. How much was revealed before, and to whom, is nobody else's to know:
-    the words are the same for any of it.
+    """Return the refusal of a training that would reveal too much.
+
+    How much was revealed before, and to whom, is private: the words are the same for any earlier disclosures.
     """
     share = bits / parameters.train_rows
     if job.falcon.stays_shared:
@@ -177,14 +185,14 @@ def refusal(job: FalconJob, parameters: FalconParameters, bits: float, party: st
         told = f"a passive party could learn {share:.2f} bits of each label from {source} (at most {BITS_OF_A_LABEL})"
     else:
         told = (
-            f"with trainings before on the same people, {source} could tell more than {BITS_OF_A_LABEL} bits of each "
-            "label"
+            f"with earlier trainings on the same people, {source} could reveal more than {BITS_OF_A_LABEL} bits of "
+            "each label"
         )
     return PolicyRefused(party=party, field="weight bits", reason=f"{told}: {helps}")
 
 
 def _fewer_points(parameters: FalconParameters) -> str:
-    """Say how many grid points fit, by public sizes, where nothing was revealed before."""
+    """Return advice on the number of grid points that fit, by public sizes, if nothing was revealed before."""
     selection = parameters.selection
     if selection is None:
         return ""

@@ -1,4 +1,4 @@
-"""A lock that ends with its process, however that ends, and says who has it."""
+"""A lock that ends with its process, in any way, and names its holder."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from blindfit.algorithms.texts import printable
 
-MOST_BYTES = 200  # of who holds it
+MOST_BYTES = 200  # length of the holder's description
 
 
 class LockFile:
@@ -20,12 +20,13 @@ class LockFile:
         self._file: int | None = None
 
     def take(self, words: str) -> str | None:
-        """
+        """Take the lock.
+
         Args:
-            words: that whoever wants it meanwhile is told.
+            words: description of this holder, which another process can read meanwhile.
 
         Returns:
-            None: it is ours. Otherwise the words of who has it, which may be none.
+            The description of the lock's holder, which may be empty; None if this process took the lock.
         """
         file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
@@ -40,7 +41,7 @@ class LockFile:
 
     def release(self) -> None:
         if self._file is not None:
-            with contextlib.suppress(OSError):  # the words; the lock goes with the file
+            with contextlib.suppress(OSError):  # of the description; the lock itself ends with the file
                 os.ftruncate(self._file, 0)
             os.close(self._file)
             self._file = None

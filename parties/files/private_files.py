@@ -1,4 +1,4 @@
-"""Files of keys and certificates: private where they must be, whole or not at all, with errors that name them."""
+"""Files of keys and certificates: private if needed, complete or absent, with errors that name them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WRITABLE = "its folder (a party's data_dir or output_dir, or --out) must be one 
 
 
 def make_private(directory: Path) -> None:
-    """Makes a directory, and those above it that are missing, for their owner alone, whatever the umask."""
+    """Make a directory, and missing directories above it, private to their owner under any umask."""
     for missing in reversed([d for d in (directory, *directory.parents) if not d.exists()]):
         with contextlib.suppress(FileExistsError):  # another process made it meanwhile
             missing.mkdir(mode=0o700)
@@ -33,13 +33,13 @@ def make_private(directory: Path) -> None:
 
 
 def open_private(path: Path, mode: str) -> IO[bytes]:
-    """As `open`; the file is its owner's alone from its first moment, whatever the umask."""
+    """Open a file as `open` does; only its owner may read it, from its first moment and under any umask."""
     return open(path, mode, opener=lambda name, flags: os.open(name, flags, 0o600))
 
 
 @contextlib.contextmanager
 def new_private(path: Path) -> Iterator[IO[bytes]]:
-    """A file that must not exist yet, its owner's alone from its first moment, and on the disk in the end."""
+    """Yield a file that must not exist yet. Only its owner may read it, and it is on the disk at the end."""
     with open_private(path, "xb") as file:
         yield file
         file.flush()
@@ -47,23 +47,23 @@ def new_private(path: Path) -> Iterator[IO[bytes]]:
 
 
 def sync_directory(path: Path) -> None:
-    """The names in it are on the disk when this returns, where they can be brought there at all."""
+    """Wait until the names in a directory are on the disk, if the file system supports that."""
     try:
         descriptor = os.open(path, os.O_RDONLY)
-    except PermissionError:  # one that we may write into, and not read
+    except PermissionError:  # a directory that this user may write into, and not read
         return
     try:
         os.fsync(descriptor)
     except OSError as error:
-        if error.errno != errno.EINVAL:  # of a file system that does this for files alone
+        if error.errno != errno.EINVAL:  # from a file system that supports this only for files
             raise
     finally:
         os.close(descriptor)
 
 
 def write_new(path: Path, content: bytes, mode: int = 0o644) -> None:
-    """Writes a file that must not exist yet: it appears whole, with its mode, or not at all, and outlives a
-    power cut.
+    """Write a file that must not exist yet. It appears complete, with its mode, or not at all, and survives a power
+    cut.
     """
     temporary = _write_temporary(path, content, mode)
     try:
@@ -76,9 +76,7 @@ def write_new(path: Path, content: bytes, mode: int = 0o644) -> None:
 
 
 def replace_file(path: Path, content: bytes, mode: int = 0o644) -> None:
-    """Writes a file in the place of an older one: a reader sees the old or the new, never a part; after a power
-    cut the new.
-    """
+    """Replace a file. A reader sees the old file or the new one, never a part; after a power cut the new one."""
     temporary = _write_temporary(path, content, mode)
     try:
         os.replace(temporary, path)
@@ -106,8 +104,10 @@ def _write_temporary(path: Path, content: bytes, mode: int) -> str:
 
 
 def read_file(path: Path, *, may_be_pipe: bool = False) -> bytes:
-    """Args:
-    may_be_pipe: a passphrase may come from a command, as <(...) of a shell hands it over.
+    """Return the content of a file.
+
+    Args:
+        may_be_pipe: True for a passphrase, which a command may supply, such as <(...) of a shell.
     """
     try:
         if not may_be_pipe and (other := other_kind(path)):
@@ -120,7 +120,9 @@ def read_file(path: Path, *, may_be_pipe: bool = False) -> bytes:
 
 
 def read_certificate(path: Path) -> x509.Certificate:
-    """Raises ConfigError: it is none, or its key is of a kind that nothing here can use."""
+    """Return a certificate. Raise ConfigError if the file holds none, or its key is of a kind that cannot be used
+    here.
+    """
     try:
         certificate = x509.load_pem_x509_certificate(read_file(path))
         certificate.public_key()
@@ -134,7 +136,9 @@ def read_certificate(path: Path) -> x509.Certificate:
 
 
 def read_private_key(path: Path, passphrase: bytes | None) -> PrivateKeyTypes:
-    """Reads a key that only its owner can read, and that is locked exactly if a passphrase is given."""
+    """Read a private key. Only its owner may be able to read the file; it must be locked if, and only if, a passphrase
+    is given.
+    """
     content = read_file(path)
     check_private(path)
     if is_locked(content) and not passphrase:
@@ -165,9 +169,9 @@ def is_locked(key_pem: bytes) -> bool:
 
 
 def check_private(path: Path) -> None:
-    """Refuses a file that others can read, by PostgreSQL's rule: 0600, or 0640 where root owns it.
+    """Refuse a file that others can read, by PostgreSQL's rule: 0600, or 0640 if root owns it.
 
-    The second is how Kubernetes hands a secret to a process that is not root.
+    Kubernetes uses the second mode to give a secret to a process that is not root.
     """
     status = path.stat()
     allowed = 0o640 if status.st_uid == 0 else 0o600
@@ -186,13 +190,15 @@ def private_pem(key: PrivateKeyTypes, passphrase: bytes | None = None) -> bytes:
 
 
 def check_passphrase(passphrase: bytes) -> None:
-    """Of something new that it is to lock."""
+    """Refuse a passphrase that is too short for a new lock."""
     if len(passphrase) < LEAST_PASSPHRASE:
         raise ConfigError(f"the passphrase is shorter than {LEAST_PASSPHRASE} bytes", hint="take four random words")
 
 
 def read_passphrase(path: Path) -> bytes:
-    """The one line of a file, as which systemd's credentials, Docker's and Kubernetes' secrets come too."""
+    """Return the single line of a file. Credentials of systemd and secrets of Docker and Kubernetes have this form
+    too.
+    """
     passphrase = read_file(path, may_be_pipe=True).rstrip(b"\r\n")
     if not passphrase:
         raise ConfigError(f"{path} holds no passphrase", hint="write it there as one line")

@@ -1,4 +1,4 @@
-"""What is at a path, found without opening it: a named pipe waits for a writer that may never come."""
+"""Kind of the file at a path, without opening it: a named pipe waits for a writer that may never come."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _KINDS = {
 
 
 def other_kind(path: Path) -> str:
-    """What is there instead of a regular file, in words; empty where it is one.
+    """Return the kind of a file that is not regular; empty for a regular file.
 
     Raises:
-        OSError: nothing is there, or nobody can tell.
+        OSError: the file does not exist, or the operating system does not answer.
     """
     kind = stat.S_IFMT(path.stat().st_mode)
-    return "" if kind == stat.S_IFREG else _KINDS.get(kind, "no regular file")
+    return "" if kind == stat.S_IFREG else _KINDS.get(kind, "not a regular file")

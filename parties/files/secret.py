@@ -1,4 +1,6 @@
-"""One secret of a party, from which it draws what must come out the same again: jitter, kept noise, its own splits."""
+"""The secret of a party, from which it draws values that must come out the same again: jitter, kept noise, its own
+splits.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +23,14 @@ class PartySecret:
 
     @classmethod
     def load_or_create(cls, path: Path, vault: Vault) -> PartySecret:
-        """Raises ConfigError: the file is not such a secret, others may read it, or the vault does not open it."""
+        """Return the secret. Raise ConfigError if the file is not a secret, others may read it, or the vault does not
+        open it.
+        """
         if not path.exists():
             try:
-                write_new(path, vault.sealed(path.name, secrets.token_bytes(BYTES)), mode=0o600)
+                write_new(path, vault.seal(path.name, secrets.token_bytes(BYTES)), mode=0o600)
             except ConfigError:
-                # Another process may have made it since we looked; then both use the same secret.
+                # Another process may have made it since the check; then both use the same secret.
                 if not path.exists():
                     raise
         check_private(path)
@@ -36,7 +40,7 @@ class PartySecret:
         return cls(key)
 
     def derive(self, purpose: str, *context: bytes) -> bytes:
-        """32 bytes that nobody else can tell from random, the same for the same purpose and context."""
+        """Return 32 bytes, the same for the same purpose and context. Nobody else can distinguish them from random."""
         parts = (purpose.encode(), *context)
         framed = b"".join(len(part).to_bytes(8, "big") + part for part in parts)
         return hmac.digest(self.key, framed, hashlib.sha256)

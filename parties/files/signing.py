@@ -1,6 +1,6 @@
 """The key with which a party signs receipts, kept in a file of its own.
 
-It is not the party's TLS key: that one is replaced, and a receipt lasts as long as the ledger.
+It is not the party's TLS key: the TLS key is replaced from time to time, and a receipt lasts as long as the ledger.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ class SigningKey:
 
     @classmethod
     def load_or_create(cls, path: Path, passphrase: bytes | None = None) -> SigningKey:
-        """Reads the key at `path`, or makes one there that only its owner can read."""
+        """Read the key at `path`, or make a key there that only its owner can read."""
         if not path.exists():
             try:
                 write_new(path, private_pem(Ed25519PrivateKey.generate(), passphrase), mode=0o600)
             except ConfigError:
-                # Another process may have made it since we looked; then both use the same key.
+                # Another process may have made it since the check; then both use the same key.
                 if not path.exists():
                     raise
         key = read_private_key(path, passphrase)
@@ -50,7 +50,7 @@ class SigningKey:
 
 
 def verify(public_bytes: bytes, message: bytes, signature: bytes) -> bool:
-    """Whether `signature` is that key's signature of `message`; False too for bytes that are no key."""
+    """Return True if `signature` is that key's signature of `message`; False also for bytes that are not a key."""
     try:
         Ed25519PublicKey.from_public_bytes(public_bytes).verify(signature, message)
     except (InvalidSignature, ValueError):

@@ -1,11 +1,11 @@
-"""What a party keeps secret on its disk, under its operator's passphrase: keys, checkpoints, shares of models.
+"""A party's secret files on its disk, under its operator's passphrase: keys, checkpoints, shares of models.
 
-    data_dir/vault.json    salt, and a random key that scrypt(passphrase, salt) locks; the passphrase is stretched once
-                           for each start of a process
-    a locked file          b"blindfit locked 1\\n", a nonce of 12 bytes, AES-256-GCM(key, content, the file's name)
-    *.pem                  PKCS #8, locked with 256 bits that are derived from the same key
+| data_dir/vault.json | salt, and a random key that scrypt(passphrase, salt) locks;
+|                     | the passphrase is stretched once for each start of a process
+| a locked file       | b"blindfit locked 1\\n", a nonce of 12 bytes, AES-256-GCM(key, content, the file's name)
+| *.pem               | PKCS #8, locked with 256 bits that are derived from the same key
 
-Where there is no passphrase all of it is plain, in files that their owner alone may read.
+Without a passphrase all of it is plain, in files that only their owner may read.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ SECRETS = (
     "snapshots/*/header.json",
     "label_releases/*/header.json",
 )
-"""The files of a data_dir that are locked."""
+"""Files of a data_dir that are locked."""
 
 
 class Vault:
@@ -67,19 +67,19 @@ class Vault:
     def locks(self) -> bool:
         return self._key is not None
 
-    def sealed(self, name: str, content: bytes) -> bytes:
-        """What a file of this name is to hold."""
+    def seal(self, name: str, content: bytes) -> bytes:
+        """Return the bytes of a file with this name and content."""
         if self._key is None:
             return content
         nonce = os.urandom(NONCE_BYTES)
         return LOCKED + nonce + AESGCM(self._key).encrypt(nonce, content, name.encode())
 
     def read(self, path: Path) -> bytes:
-        """The content of a file that holds what `sealed` gave.
+        """Return the content of a file whose bytes `seal` made.
 
         Raises:
-            OSError: it cannot be read.
-            ConfigError: it is not locked, or under another key than this.
+            OSError: the file cannot be read.
+            ConfigError: the file is not locked, or is locked under another key.
         """
         content = path.read_bytes()
         if self._key is None:
@@ -97,25 +97,29 @@ class Vault:
             ) from None
 
     def signing_key(self, path: Path) -> SigningKey:
-        """The key at `path`, which is made where there is none. Raises ConfigError as `read`."""
+        """Return the key at `path`, or make a new one. Raise ConfigError as `read` does."""
         if self.locks and path.exists() and not is_locked(read_file(path)):
             raise _not_locked(path)
         return SigningKey.load_or_create(path, self._pem_passphrase)
 
     @property
     def _pem_passphrase(self) -> bytes | None:
-        """PEM stretches a passphrase little: 256 random bits need no stretching."""
+        """Passphrase of PEM files: 256 random bits, because PEM stretches a passphrase little, and random bits need no
+        stretching.
+        """
         if self._key is None:
             return None
         return HKDFExpand(SHA256(), KEY_BYTES, b"blindfit pem 1").derive(self._key).hex().encode()
 
     def lock_plain(self, data_dir: Path) -> Iterator[Path]:
-        """Locks the secrets of a data_dir that are not, one after the other, and names each; can be begun again."""
+        """Lock the unlocked secrets of a data_dir, one after the other, and yield each path. It can be started
+        again.
+        """
         for path in _secrets(data_dir, locked=False):
             if path.suffix == ".pem":
                 content = private_pem(read_private_key(path, None), self._pem_passphrase)
             else:
-                content = self.sealed(path.name, read_file(path))
+                content = self.seal(path.name, read_file(path))
             replace_file(path, content, mode=0o600)
             yield path
 
@@ -124,7 +128,7 @@ PLAIN = Vault(None)
 
 
 def open_vault(data_dir: Path, passphrase: bytes | None) -> Vault:
-    """The vault of a data_dir, which is made with the first passphrase.
+    """Return the vault of a data_dir; the first passphrase makes it.
 
     Raises:
         ConfigError: the passphrase is wrong, missing, or too short for a new vault.
@@ -143,14 +147,14 @@ def open_vault(data_dir: Path, passphrase: bytes | None) -> Vault:
         try:
             write_new(path, _lock_key(os.urandom(KEY_BYTES), passphrase), mode=0o600)
         except ConfigError:
-            # Another process may have made it since we looked; then both use the same key.
+            # Another process may have made it since the check; then both use the same key.
             if not path.exists():
                 raise
     return Vault(_open_key(path, passphrase))
 
 
 class KeepsSecrets(Protocol):
-    """A party's settings, as far as its vault is concerned."""
+    """The settings of a party that its vault needs."""
 
     @property
     def data_dir(self) -> Path: ...
@@ -163,7 +167,7 @@ def vault_of(party: KeepsSecrets, base_dir: Path) -> Vault:
     """Open the vault of a party.
 
     Args:
-        base_dir: the folder of the party's file.
+        base_dir: folder of the party's file.
 
     Raises:
         ConfigError: the passphrase is wrong or missing.
@@ -173,7 +177,7 @@ def vault_of(party: KeepsSecrets, base_dir: Path) -> Vault:
 
 
 def _secrets(data_dir: Path, *, locked: bool) -> list[Path]:
-    """Those that are locked, or those that are not."""
+    """Return the secret files that are locked, or the ones that are not."""
     found = sorted(path for pattern in SECRETS for path in data_dir.glob(pattern))
     return [path for path in found if _is_locked(path) == locked]
 
@@ -184,7 +188,9 @@ def _is_locked(path: Path) -> bool:
 
 
 def change_passphrase(data_dir: Path, old: bytes, new: bytes) -> None:
-    """The key stays, and so does what it locks. Raises ConfigError as `open_vault`."""
+    """Lock the vault's key with a new passphrase. The key and the files under it stay. Raise ConfigError as
+    `open_vault` does.
+    """
     path = data_dir / FILE
     replace_file(path, _lock_key(_open_key(path, old), new), mode=0o600)
 
@@ -230,5 +236,5 @@ def _needs_passphrase(path: Path) -> ConfigError:
 def _not_locked(path: Path) -> ConfigError:
     return ConfigError(
         f"{path} is not locked, though this party has a passphrase",
-        hint="`blindfit lock PARTY.TOML` locks what was kept before there was one",
+        hint="run `blindfit lock PARTY.TOML`, which locks the files from before there was a passphrase",
     )

@@ -1,4 +1,4 @@
-"""Files that a party writes: readable JSON, whole or not at all."""
+"""Files that a party writes: readable JSON, complete or absent."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ def encode_table(columns: Mapping[str, Any]) -> bytes:
 
 
 def csv_of(table: Any, *, header: bool = True) -> bytes:
-    """Numbers with as many digits as it takes to read them back exactly."""
+    """Return a csv file. Numbers have as many digits as it takes to read them back exactly."""
     encoded = pa.BufferOutputStream()
     pyarrow.csv.write_csv(table, encoded, pyarrow.csv.WriteOptions(include_header=header))
     return bytes(encoded.getvalue().to_pybytes())
 
 
 def write_file(path: Path, content: bytes) -> None:
-    """A reader sees the old file or the new one; the owner alone may read it.
+    """Write a file that only its owner may read. A reader sees the old file or the new one.
 
     Raises:
-        ConfigError: it cannot be written, or not so that it surely outlives a power cut.
+        ConfigError: it cannot be written, or it may not survive a power cut.
     """
     try:
         make_private(path.parent)
@@ -60,7 +60,7 @@ def write_file(path: Path, content: bytes) -> None:
 
 
 def read_json(path: Path, read: Callable[[Path], bytes] = Path.read_bytes) -> Any:
-    """Raises DataError: names the file and what is wrong with it."""
+    """Return the content of a JSON file. Raise DataError if it has an error; the message names the file."""
     try:
         if other := other_kind(path):
             raise DataError(f"{path} cannot be read: this is {other}")
@@ -72,17 +72,17 @@ def read_json(path: Path, read: Callable[[Path], bytes] = Path.read_bytes) -> An
 
 
 def read_signed_json(path: Path, key: SigningKey, read: Callable[[Path], bytes] = Path.read_bytes) -> dict[str, Any]:
-    """Return what a file of `encode_signed_json` holds, without the signature.
+    """Return the content of a file of `encode_signed_json`, without the signature.
 
     Raises:
-        DataError: it was changed since, or another key signed it.
+        DataError: the file was changed, or another key signed it.
     """
     content = read_json(path, read)
     signature = content.pop("signature", None) if isinstance(content, dict) else None
     if not _is_signed(content, signature, key):
         raise DataError(
             f"{path} does not have this party's signature: it was changed, or is another party's",
-            hint="put the file that was written after the training back in its place, or train again",
+            hint="restore the file that was written after the training, or train again",
         )
     return dict(content)
 

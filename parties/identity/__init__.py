@@ -1,6 +1,6 @@
-"""Who we are, who they are: certificates, and connections on which both sides have shown theirs."""
+"""Identities of parties: certificates, and connections on which both sides have shown theirs."""
 
-CRL_DAYS = 30  # how long a list of what was revoked is valid
+CRL_DAYS = 30  # days for which a revocation list is valid
 
 
 AUTHORITY_VARIABLE = "BLINDFIT_AUTHORITY_PASSPHRASE"
@@ -10,4 +10,4 @@ KEY_VARIABLE = "BLINDFIT_KEY_PASSPHRASE"
 
 
 ROLES = ("active", "passive", "measurement", "key-node", "coordinator")
-"""What a certificate may say its party is."""
+"""Roles that a certificate may name."""

@@ -1,14 +1,14 @@
-"""The certificate authority of a job: which key is which party, and which no longer is.
+"""The certificate authority of a job, which assigns a key to each party, and revokes it.
 
-A folder holds one authority, and for each party a folder with what that party needs and nothing else:
+A folder holds one authority, and for each party a folder with the files that the party needs and no others:
 
     authority.pem  authority.key    the root; its key never leaves this folder
-    crl.pem                         what was revoked; it expires, so an old copy does not pass for a new one
+    crl.pem                         the revoked certificates; it expires, so an old copy does not pass for a new one
     index.json                      every serial ever issued
     alice/                          certificate.pem  key.pem  authority.pem  crl.pem
 
-A party is the common name of its certificate, repeated as its first alternative name. There are no
-intermediate authorities: every certificate is signed by the root.
+A party is the common name of its certificate, repeated as its first alternative name. There are no intermediate
+authorities: the root signs every certificate.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ PARTY_NAME = re.compile(r"[a-z][a-z0-9-]{0,62}")
 HOST_NAME = re.compile(r"(?=.{1,253}$)[a-zA-Z0-9]([a-zA-Z0-9-]{0,62})(\.[a-zA-Z0-9-]{1,63})*")
 
 REVOKED = "crl.pem"  # the revocation list, in the authority's folder and in each party's
-ROLE_URI = "blindfit:role:"  # begins the alternative name that carries a role; `renew` keeps it
-CLOCK_SKEW = timedelta(hours=1)  # what is signed now is valid at a peer whose clock is behind ours
+ROLE_URI = "blindfit:role:"  # beginning of the alternative name that carries a role; `renew` keeps it
+CLOCK_SKEW = timedelta(hours=1)  # a new signature is valid at a peer whose clock is behind ours
 
 
 @dataclass(frozen=True)
@@ -63,11 +63,11 @@ class PartyFiles:
         return cls(folder / "certificate.pem", folder / "key.pem", folder / "authority.pem", folder / REVOKED)
 
 
-# --- what the commands do -------------------------------------------------------------------------
+# --- the commands ---------------------------------------------------------------------------------
 
 
 def create_authority(directory: Path, name: str, days: int = 3650, passphrase: bytes | None = None) -> None:
-    """Makes the root's key and certificate, an empty index and an empty revocation list in `directory`."""
+    """Make the root's key and certificate, an empty index and an empty revocation list in `directory`."""
     if not (name.isprintable() and 1 <= len(name) <= 64):
         raise ConfigError(f"the authority's name {name!r} must have 1 to 64 printable characters")
     key = ec.generate_private_key(ec.SECP256R1())
@@ -81,7 +81,7 @@ def create_authority(directory: Path, name: str, days: int = 3650, passphrase: b
                 )
         write_new(directory / "authority.key", key_pem, mode=0o600)
         _save_index(directory, _Index())
-        # Last, because it is what makes the folder an authority.
+        # Last, because this file makes the folder an authority.
         write_new(directory / "authority.pem", pem_of(root))
         _write_crl(_Signer(directory, root, key), CRL_DAYS)
 
@@ -97,15 +97,15 @@ def issue(
     key_passphrase: bytes | None = None,
     starts: datetime | None = None,
 ) -> PartyFiles:
-    """Makes a key and a certificate for a party that has none, or none that was not revoked.
+    """Make a key and a certificate for a party that has no certificate, or only revoked ones.
 
     Args:
         hosts: names and addresses that the certificate carries too, for clients that are not Blindfit.
-        role: the only one of ROLES in which the party may act with this certificate; None: the certificate names none.
-        days: counted from `starts`, and never beyond the authority's own last day.
-        passphrase: opens the authority's key.
-        key_passphrase: locks the party's key.
-        starts: the certificate's first moment; now, unless given.
+        role: role in which the party may act with this certificate, one of ROLES; None names no role.
+        days: lifetime in days from `starts`, and never beyond the authority's own last day.
+        passphrase: passphrase of the authority's key.
+        key_passphrase: passphrase for the party's key.
+        starts: first moment of the certificate; by default now.
     """
     names = _alternative_names(check_party(party), hosts, role)
     folder = directory / party
@@ -116,14 +116,15 @@ def issue(
         key = ec.generate_private_key(ec.SECP256R1())
         certificate = _sign(signer, party, key.public_key(), names, days, starts)
         key_pem = private_pem(key, key_passphrase)
-        # Nothing is refused any more. The index first: a certificate that it does not list could never be revoked.
+        # From here on nothing is refused. The index comes first: a certificate that it does not list could never be
+        # revoked.
         _save_index(directory, index.with_issued(party, certificate))
         _write_folder(signer, folder, certificate, key_pem, set_aside)
     return PartyFiles.in_folder(folder)
 
 
 def renew(directory: Path, party: str, days: int = 365, *, passphrase: bytes | None = None) -> PartyFiles:
-    """Replaces a party's certificate by one that ends later, for the same key and names.
+    """Replace a party's certificate by one that ends later, for the same key and names.
 
     Only certificate.pem changes, so the party can swap it in while it runs, and its key does not travel
     again. The older certificate stays valid until its own last day; a lost key needs `revoke` and `issue`.
@@ -133,7 +134,7 @@ def renew(directory: Path, party: str, days: int = 365, *, passphrase: bytes | N
         signer = _open(directory, passphrase)
         index = _load_index(directory)
         old = read_certificate(files.certificate)
-        if old.serial_number in index.revoked_serials():
+        if old.serial_number in index.serials_revoked():
             raise ConfigError(
                 f"{files.certificate} was revoked and cannot be renewed",
                 hint=f"`blindfit certs issue {quote(str(directory))} {party}` makes a new key and certificate",
@@ -149,8 +150,8 @@ def renew(directory: Path, party: str, days: int = 365, *, passphrase: bytes | N
 
 
 def revoke(directory: Path, party: str, *, passphrase: bytes | None = None, days: int = CRL_DAYS) -> Path:
-    """Revokes every certificate that the party ever had; returns the new revocation list."""
-    _check_days(days)  # before the index says what no list does
+    """Revoke every certificate that the party ever had; return the path of the new revocation list."""
+    _check_days(days)  # before the index records a revocation that no list has
     with _lock(directory):
         signer = _open(directory, passphrase)
         index = _load_index(directory)
@@ -165,7 +166,7 @@ def revoke(directory: Path, party: str, *, passphrase: bytes | None = None, days
 
 
 def renew_crl(directory: Path, days: int = CRL_DAYS, *, passphrase: bytes | None = None) -> Path:
-    """Signs the same revocations again, for `days` from now."""
+    """Sign the same revocations again, for `days` from now."""
     with _lock(directory):
         return _write_crl(_open(directory, passphrase), days)
 
@@ -183,7 +184,7 @@ def check_party(party: str) -> str:
 
 
 def party_of(certificate: x509.Certificate) -> str | None:
-    """The party that a certificate names: its only common name, if that is its first alternative name too."""
+    """Return the party that a certificate names: its only common name, if that is its first alternative name too."""
     common = [name.value for name in certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
     try:
         extension = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)
@@ -196,9 +197,9 @@ def party_of(certificate: x509.Certificate) -> str | None:
 
 
 def role_of(certificate: x509.Certificate) -> str | None:
-    """Return the role that the authority wrote into a certificate; None if it wrote none.
+    """Return the role that the authority wrote into a certificate; None if it wrote no role.
 
-    A certificate with several roles, or with a role that Blindfit does not know, has the text of all of them: it is the
+    For a certificate with several roles, or with an unknown role, this returns all of them as one text: it is the
     certificate of no role.
     """
     try:
@@ -323,7 +324,7 @@ def _host(host: str) -> x509.GeneralName:
 
 def _check_days(days: int) -> int:
     if not 1 <= days <= 36500:
-        raise ConfigError(f"{days} days is no lifetime: choose 1 to 36500")
+        raise ConfigError(f"{days} days is not a valid lifetime: choose 1 to 36500")
     return days
 
 
@@ -356,7 +357,7 @@ class _Index:
         )
         return replace(self, issued=tuple(marked))
 
-    def revoked_serials(self) -> dict[int, datetime]:
+    def serials_revoked(self) -> dict[int, datetime]:
         return {int(e.serial, 16): datetime.fromisoformat(e.revoked) for e in self.issued if e.revoked}
 
 
@@ -397,16 +398,16 @@ def _sign_crl(signer: _Signer, index: _Index, days: int) -> x509.CertificateRevo
         .add_extension(x509.CRLNumber(index.crl_number), critical=False)
         .add_extension(authority_key_id, critical=False)
     )
-    for serial, since in index.revoked_serials().items():
+    for serial, since in index.serials_revoked().items():
         revoked = x509.RevokedCertificateBuilder().serial_number(serial).revocation_date(since).build()
         builder = builder.add_revoked_certificate(revoked)
     return builder.sign(signer.key, hashes.SHA256())
 
 
 def _set_aside_as(folder: Path, index: _Index) -> Path:
-    """Where a party's revoked files go, out of the way of new ones; refuses when they are in force."""
+    """Return the place for a party's revoked files, out of the way of new ones; refuse files that are in force."""
     serial = read_certificate(folder / "certificate.pem").serial_number
-    if serial not in index.revoked_serials():
+    if serial not in index.serials_revoked():
         raise ConfigError(
             f"{folder} exists already: {folder.name} has a certificate",
             hint=f"`blindfit certs renew {quote(str(folder.parent))} {folder.name}` makes it last longer; to replace "
@@ -418,10 +419,10 @@ def _set_aside_as(folder: Path, index: _Index) -> Path:
 def _write_folder(
     signer: _Signer, folder: Path, certificate: x509.Certificate, key_pem: bytes, set_aside: Path | None
 ) -> None:
-    """A party's folder appears whole or not at all.
+    """Write a party's folder; it appears complete or not at all.
 
     Args:
-        set_aside: where an older one goes first.
+        set_aside: place to which an older folder is moved first.
     """
     temporary = Path(tempfile.mkdtemp(prefix=".issue-", dir=signer.directory))  # mode 0700
     try:
@@ -441,7 +442,7 @@ def _write_folder(
 
 @contextmanager
 def _lock(directory: Path) -> Iterator[None]:
-    """One command at a time in an authority's folder, so that no serial is lost from the index."""
+    """Let one command at a time work in an authority's folder, so that no serial is lost from the index."""
     try:
         handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     except OSError as error:

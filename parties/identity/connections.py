@@ -1,15 +1,15 @@
-"""Who we are, who they are: a party's certificate, and connections on which both sides have shown theirs.
+"""A party's certificate, and connections on which both sides have shown theirs.
 
-Python's gRPC can neither read a revocation list nor say why a handshake failed. So:
+Python's gRPC can neither read a revocation list nor report why a handshake failed. So:
 
-- a server lets gRPC check the chain and dates of every client, and asks `caller` on every call for the name,
-  which refuses a certificate that was revoked or has run out since;
-- a client first makes the handshake with Python's own TLS (`probe`), which can say what is wrong, and then
-  opens the gRPC channel with the certificate that it saw there as the only root of trust (`channel`). What
-  the probe accepted is what the channel speaks with: nothing can be swapped in between.
+- a server lets gRPC check the chain and dates of every client. On every call it uses `caller` for the name, which
+  refuses a certificate that was revoked or has expired since;
+- a client first makes the handshake with Python's own TLS (`probe`), which can report an error. Then it opens the gRPC
+  channel with the certificate that it saw there as the only root of trust (`channel`). The channel speaks with the peer
+  that the probe accepted: nothing can be exchanged in between.
 
-A channel is bound to one certificate. After the peer renewed its own, the channel cannot connect again:
-whoever reconnects calls `open_channel` anew.
+A channel is bound to one certificate. After the peer has renewed its own, the channel cannot connect again: a party
+that reconnects calls `open_channel` again.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ log = structlog.get_logger(__name__)
 
 
 def server_credentials(identity: Identity) -> grpc.ServerCredentials:
-    """Credentials that ask every client for a certificate, and take our own renewed one without a restart."""
+    """Return credentials that ask every client for a certificate, and take our own renewed one without a restart."""
     latest = identity
 
-    def renewed() -> grpc.ServerCertificateConfiguration | None:
+    def renew() -> grpc.ServerCertificateConfiguration | None:
         nonlocal latest
         newest = current(latest)
         if newest is latest:
@@ -53,7 +53,7 @@ def server_credentials(identity: Identity) -> grpc.ServerCredentials:
 
     return grpc.dynamic_ssl_server_credentials(
         _server_configuration(identity),
-        renewed,  # type: ignore[arg-type]  # the stub forgets None, which means no change
+        renew,  # type: ignore[arg-type]  # the stub forgets None, which means no change
         require_client_authentication=True,
     )
 
@@ -67,14 +67,14 @@ Context = grpc.aio.ServicerContext | Mapping[str, Iterable[bytes]]  # type: igno
 
 
 def caller(context: Context, identity: Identity) -> str:
-    """The party that makes this call.
+    """Return the party that makes this call.
 
-    gRPC has checked the chain when the connection was made; a connection may outlive its certificate, so what
-    can change since is checked on every call.
+    gRPC has checked the chain when the connection was made. A connection may outlive its certificate, so the facts that
+    can change since then are checked on every call.
 
     Raises:
         PeerUnauthenticated: no certificate, expired, revoked, or naming no party.
-        ConfigError: our revocation list cannot be used, so nobody can be let in.
+        ConfigError: our revocation list cannot be used, so nobody can be admitted.
     """
     shown = _find_shown(context)
     if shown is None:
@@ -91,7 +91,7 @@ def caller(context: Context, identity: Identity) -> str:
 
 
 def check_not_revoked(context: Context, identity: Identity) -> None:
-    """Check a call that was let in before. A list that cannot be read ends no call: it lets no new one in.
+    """Check a call that was admitted before. A list that cannot be read ends no call: it only admits no new one.
 
     Raises:
         PeerUnauthenticated: the caller's certificate was revoked since.
@@ -111,7 +111,7 @@ def _find_shown(context: Context) -> bytes | None:
 
 @lru_cache(maxsize=256)
 def _read_shown(pem: bytes) -> tuple[x509.Certificate, str | None]:
-    """Every call shows one."""
+    """Return the certificate and its party. Every call shows a certificate, so the results are cached."""
     certificate = x509.load_pem_x509_certificate(pem)
     return certificate, party_of(certificate)
 
@@ -120,7 +120,7 @@ def _read_shown(pem: bytes) -> tuple[x509.Certificate, str | None]:
 
 
 async def open_channel(identity: Identity, peer: str, address: str, limits: Limits | None = None) -> grpc.aio.Channel:
-    """A channel to the peer that answers at `address`, after both sides accepted each other's certificate.
+    """Return a channel to the peer that answers at `address`, after both sides accepted each other's certificate.
 
     Raises:
         PeerUnreachable, PeerUnauthenticated: with the reason.
@@ -141,10 +141,10 @@ async def open_channel(identity: Identity, peer: str, address: str, limits: Limi
 def channel(
     identity: Identity, peer: str, address: str, leaf: bytes, options: Sequence[tuple[str, Any]]
 ) -> grpc.aio.Channel:
-    """A gRPC channel that trusts one certificate only, the `leaf` that `probe` returned."""
+    """Return a gRPC channel that trusts one certificate only, the `leaf` that `probe` returned."""
     credentials = grpc.ssl_channel_credentials(leaf, identity.key_pem, identity.certificate_pem)
     bound = [
         ("grpc.ssl_target_name_override", peer),
-        ("grpc.use_local_subchannel_pool", 1),  # never a connection that another channel authenticated
+        ("grpc.use_local_subchannel_pool", 1),  # never use a connection that another channel authenticated
     ]
     return grpc.aio.secure_channel(address, credentials, [*options, *bound])

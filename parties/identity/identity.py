@@ -24,10 +24,10 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True)
 class Identity:
-    """What a party needs to show who it is and to know the others; made by `load_identity`.
+    """The files with which a party proves its identity and checks that of others; made by `load_identity`.
 
     Attributes:
-        seen: the last certificate that each party showed, and this party's own.
+        seen: last certificate that each party showed, and this party's own.
     """
 
     name: str
@@ -42,11 +42,11 @@ class Identity:
 
     @property
     def role(self) -> str | None:
-        """The role that its certificate carries, if it carries one."""
+        """Role that its certificate carries; None without a role."""
         return role_of(x509.load_pem_x509_certificate(self.certificate_pem))
 
     def first_revoked(self, names: Iterable[str]) -> str:
-        """Return the first of these parties whose certificate was revoked since it was shown; "" if there is none.
+        """Return the first of these parties whose certificate was revoked since it was shown; "" if none was.
 
         Raises:
             ConfigError: our revocation list cannot be used.
@@ -56,22 +56,36 @@ class Identity:
 
 
 def load_identity(
-    certificate: Path,
-    key: Path,
-    authority: Path,
-    revoked: Path | None = None,
+    certificate: str | Path,
+    key: str | Path,
+    authority: str | Path,
+    revoked: str | Path | None = None,
     passphrase: bytes | None = None,
 ) -> Identity:
-    """Reads a party's files and checks everything that a peer would check.
+    """Read a party's certificate and key, and check everything that a peer would check.
 
     Args:
-        revoked: the authority's revocation list; by default crl.pem next to the certificate, if it is there.
+        certificate: file of the certificate, PEM.
+        key: file of its private key, PEM.
+        authority: file of the authority's certificate, PEM.
+        revoked: file of the authority's revocation list; by default crl.pem next to the certificate, if it exists.
+        passphrase: passphrase of the key, if the key is encrypted.
+
+    Returns:
+        The identity; its repr has no secret.
 
     Raises:
-        ConfigError: naming the file, what is wrong with it and what to do.
+        ConfigError: a file is missing or wrong; the message names it and the next step.
+
+    Example:
+        >>> shop = blindfit.load_identity("shop/certificate.pem", "shop/key.pem", "shop/authority.pem")
+        >>> shop.name, shop.role
+        ('shop', 'active')
     """
+    certificate, key, authority = Path(certificate), Path(key), Path(authority)
+    revoked = None if revoked is None else Path(revoked)
     files = PartyFiles(certificate, key, authority, revoked)
-    stamps = _stamps(files)  # before reading: a change meanwhile is then seen as one
+    stamps = _stamps(files)  # before the files are read, so that a change meanwhile is noticed
     leaf, root = read_certificate(certificate), read_certificate(authority)
     private = read_private_key(key, passphrase)
     if private.public_key() != leaf.public_key():
@@ -104,7 +118,9 @@ def load_identity(
 
 
 def open_identity(settings: IdentitySettings, base_dir: Path) -> Identity:
-    """As a party's or a job's file names it, from the folder of that file; raises as `load_identity`."""
+    """Open the identity that a party's or a job's file names, from the folder of that file; raise as `load_identity`
+    does.
+    """
     passphrase = read_passphrase(base_dir / settings.passphrase_file) if settings.passphrase_file else None
     return load_identity(
         base_dir / settings.certificate,
@@ -116,11 +132,11 @@ def open_identity(settings: IdentitySettings, base_dir: Path) -> Identity:
 
 
 def current(identity: Identity) -> Identity:
-    """The identity, read again if its files changed; the old one while the new files do not fit together."""
+    """Return the identity, read again if its files changed; the old one while the new files do not fit together."""
     if _stamps(identity.files) == identity.stamps:
         return identity
     files, known = identity.files, identity.revoked
-    revoked = known.path if known.required else files.revoked  # a list that has acted must stay
+    revoked = known.path if known.required else files.revoked  # a list that was in force must stay
     try:
         newest = load_identity(files.certificate, files.key, files.authority, revoked, identity.passphrase)
     except ConfigError as error:

@@ -1,7 +1,7 @@
-"""Whose a signing key is: the key of a party's certificate signs it.
+"""Proof of a signing key's owner: the key of a party's certificate signs it.
 
-A party signs receipts and releases with keys that outlive its certificates; who was not there knows a party by its
-authority's certificate alone.
+A party signs receipts and releases with keys that outlive its certificates. A later reader identifies a party only by
+its authority's certificate.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.parties.identity.authority import party_of
 from blindfit.parties.identity.identity import Identity
 
-RECEIPTS, RELEASES = "receipts", "releases"  # what a key signs: one key's proof is not another's
+RECEIPTS, RELEASES = "receipts", "releases"  # uses of a key: the proof for one use does not hold for another
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +32,13 @@ NO_PROOF = KeyProof(b"", b"")
 
 
 def prove(identity: Identity, signs: str, key: bytes) -> KeyProof:
-    """
+    """Return the proof that a key is the party's.
+
     Args:
         key: Ed25519, public.
 
     Raises:
-        ConfigError: the certificate's key is of a kind that signs nothing here.
+        ConfigError: the certificate's key is of a kind that cannot sign here.
     """
     private = serialization.load_pem_private_key(identity.key_pem, None)
     message = _message(identity.name, signs, key)
@@ -55,12 +56,12 @@ def authority_of(identity: Identity) -> x509.Certificate:
 
 
 def encode(certificate: x509.Certificate) -> bytes:
-    """DER."""
+    """Return the certificate in DER."""
     return certificate.public_bytes(serialization.Encoding.DER)
 
 
 def read_certificate_der(encoded: bytes, whose: str) -> x509.Certificate:
-    """Raises DataError: it is none, or its key is of a kind that nothing here can use."""
+    """Return a certificate. Raise DataError if it cannot be read, or its key is of a kind that cannot be used here."""
     try:
         certificate = x509.load_der_x509_certificate(encoded)
         certificate.public_key()
@@ -72,15 +73,16 @@ def read_certificate_der(encoded: bytes, whose: str) -> x509.Certificate:
 def check(
     proof: KeyProof, name: str, signs: str, key: bytes, authority: x509.Certificate, at: datetime
 ) -> x509.Certificate:
-    """
+    """Check the proof of a key's owner.
+
     Args:
-        at: when the certificate must have been valid.
+        at: time at which the certificate must have been valid.
 
     Returns:
         The party's certificate.
 
     Raises:
-        DataError: the key is not shown to be the party's.
+        DataError: the proof does not show that the key is the party's.
     """
     certificate = read_certificate_der(proof.certificate, name)
     check_issued(certificate, name, authority, at)
@@ -89,18 +91,18 @@ def check(
 
 
 def check_authority(authority: x509.Certificate) -> None:
-    """Raises DataError: it is no authority's, or not whole."""
+    """Raise DataError if a certificate is not an authority's, or is incomplete."""
     try:
         authority.verify_directly_issued_by(authority)
         is_authority = authority.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
     except (ValueError, TypeError, InvalidSignature, x509.ExtensionNotFound):
         is_authority = False
     if not is_authority:
-        raise DataError("the authority's certificate is none of an authority")
+        raise DataError("the authority's certificate does not belong to an authority")
 
 
 def check_issued(certificate: x509.Certificate, name: str, authority: x509.Certificate, at: datetime) -> None:
-    """Raises DataError: it is not this party's certificate by this authority."""
+    """Raise DataError if this is not the party's certificate by this authority."""
     try:
         certificate.verify_directly_issued_by(authority)
     except (ValueError, TypeError, InvalidSignature):
@@ -121,11 +123,11 @@ def _check_signature(certificate: x509.Certificate, signature: bytes, message: b
         else:
             raise DataError(f"the certificate of {name} has a key of another kind")
     except InvalidSignature:
-        raise DataError(f"the key that signs for {name} is not shown to be its own") from None
+        raise DataError(f"no proof shows that the key that signs for {name} is its own") from None
 
 
 def _of_one_length(signature: bytes, curve: ec.EllipticCurve) -> bytes:
-    """r and s, big-endian, each as long as the curve's order: DER's length would be random."""
+    """Return r and s, big-endian, each as long as the curve's order, because DER would have a random length."""
     size = -(-curve.key_size // 8)
     return b"".join(number.to_bytes(size, "big") for number in decode_dss_signature(signature))
 

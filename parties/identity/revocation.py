@@ -1,4 +1,4 @@
-"""The list of revoked certificates, which is read again once its file has changed."""
+"""The list of revoked certificates, which is read again after its file has changed."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ LOOK_AGAIN_S = (0.3, 1.0, 0.0)
 REVOKED_REASON = "its certificate was revoked"
 
 
-NEW_LIST = "`blindfit certs crl DIR`, run by the authority's operator, makes a new one: copy it over this file"
+NEW_LIST = "ask the authority's operator to run `blindfit certs crl DIR`, and copy the new list over this file"
 
 
-SOON = timedelta(days=7)  # of the end of a revocation list
+SOON = timedelta(days=7)  # before the end of a revocation list
 
 
 Stamp = tuple[int, int, int]
@@ -44,21 +44,22 @@ class RevocationList:
     """The authority's list of revoked certificates, read again whenever its file changes.
 
     Args:
-        required: the file must be there, because the operator named it. A list that was read once must stay too.
+        required: True if the file must be there, because the operator named it. A list that was read once must stay
+            too.
     """
 
     def __init__(self, path: Path, authority: x509.Certificate, *, required: bool) -> None:
         self.path, self._authority, self.required = path, authority, required
         self.stamp_of: Stamp = NO_FILE
         self._crl: x509.CertificateRevocationList | None = None
-        self._warned_of = NO_FILE  # a list that ends soon, once
+        self._warned_of = NO_FILE  # for one warning about a list that ends soon
         self._refresh()
 
     def has(self, certificate: x509.Certificate) -> bool:
-        """Return whether the certificate was revoked; without a list, none was.
+        """Return True if the certificate was revoked; False without a list.
 
         Raises:
-            ConfigError: our list is unreadable, foreign, expired, older than before or gone, so nobody can be let in.
+            ConfigError: our list is unreadable, foreign, expired, older than before or gone, so nobody can be admitted.
         """
         self._refresh()
         if self._crl is None:
@@ -67,12 +68,12 @@ class RevocationList:
         return self._crl.get_revoked_certificate_by_serial_number(certificate.serial_number) is not None
 
     def report(self, party: str) -> None:
-        """Log which list acts and when it ends, or that none does."""
+        """Log which list is in force and when it ends, or that no list is there."""
         if self._crl is None:
-            log.warning("no revocation list: a revoked certificate is let in", party=party, hint=self.hint_if_missing)
+            log.warning("no revocation list: a revoked certificate is accepted", party=party, hint=self.hint_if_missing)
         else:
             facts = {"file": str(self.path), "ends": _day(self._crl.next_update_utc), "revoked": len(self._crl)}
-            log.info("a revocation list acts", party=party, **facts)
+            log.info("a revocation list is in force", party=party, **facts)
 
     @property
     def is_missing(self) -> bool:
@@ -80,7 +81,7 @@ class RevocationList:
 
     @property
     def hint_if_missing(self) -> str:
-        return f"copy the authority's crl.pem to {self.path}: it acts at once, without a restart"
+        return f"copy the authority's crl.pem to {self.path}: it takes effect at once, without a restart"
 
     def _refresh(self) -> None:
         stamp = stamp_of(self.path)
@@ -93,11 +94,11 @@ class RevocationList:
             number, before = _number(crl), _number(self._crl)
             if number is not None and before is not None and number < before:
                 raise ConfigError(
-                    f"{self.path} is older than the list that acted before: its number is {number}, after {before}",
+                    f"{self.path} is older than the list in force before it: its number is {number}, after {before}",
                     hint="copy the newest crl.pem from the authority's folder",
                 )
             facts = {"file": str(self.path), "ends": _day(crl.next_update_utc), "revoked": len(crl)}
-            log.info("a new revocation list acts", **facts)
+            log.info("a new revocation list is in force", **facts)
         self._crl, self.stamp_of, self.required = crl, stamp, True
 
     def _read(self) -> x509.CertificateRevocationList:

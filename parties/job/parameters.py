@@ -1,4 +1,4 @@
-"""What a job asks of its parties: validated, public, the same for everyone; compared again in the handshake.
+"""Parameters of a job: validated, public, the same for every party; the handshake compares them again.
 
 Each system's own job adds its tables to these.
 """
@@ -22,21 +22,22 @@ if TYPE_CHECKING:
     from blindfit.parties.settings import PolicySettings
 
 PROPOSED = "the proposed job"
-MOST_PARTS = 4  # of a parameter's name
+MOST_PARTS = 4  # parts of a parameter's name
 _TRUST = {"two-servers": "split-labels", "encrypted-rows": "paillier", "shared-rows": "shares"}
 JOB_DIGEST = DigestFormat(
     renamed={"align.min_common": "align.least_common"}, values={"walr.trust": _TRUST, "evaluate.trust": _TRUST}
 )
-"""How options are written in every digest of a job: question, approval, linkage, batch layout, fit, norm bound."""
+"""Form of options in every digest of a job: question, approval, linkage, batch layout, fit, norm bound."""
 
 
 class JobParameters(Settings):
-    """Of every job.
+    """Parameters of every job.
 
     Attributes:
-        resume_option: where a job names the session of the training that it goes on from; empty where it cannot.
-        trust_option: where a job says how far it trusts its measurement servers; empty where it does not.
-        charges_all_data_parties: what it releases is of the rows of all; else it is charged where the labels are.
+        resume_option: option that names the session of the training that a job resumes; empty if it cannot resume.
+        trust_option: option for the job's trust in its measurement servers; empty if the job has none.
+        charges_all_data_parties: True if the release is about the rows of all data parties; otherwise only the party
+            with the labels is charged.
     """
 
     protocol: str
@@ -46,45 +47,47 @@ class JobParameters(Settings):
     trust_option: ClassVar[str] = ""
     charges_all_data_parties: ClassVar[bool] = False
     no_selection: ClassVar[str] = "this job trains nothing: remove [select]"
-    """Why a job of this system has no [select], and what to do."""
+    """Reason why a job of this system has no [select], and advice."""
 
     @property
     def max_epochs(self) -> int:
-        """That its training may have; 0: it has none."""
+        """Largest number of epochs of its training; 0 for a job without training."""
         return 0
 
     @property
     def epsilon(self) -> float:
-        """What the job asks of a budget; 0 without differential privacy."""
+        """Epsilon that the job charges to a budget; 0 without differential privacy."""
         return 0.0
 
     @property
     def delta(self) -> float:
-        """At which it asks for `epsilon`."""
+        """Delta that goes with `epsilon`."""
         return 0.0
 
     @property
     def unsafe(self) -> tuple[str, ...]:
-        """The defences that it does without."""
+        """Flags of the defences that the job omits."""
         return ()
 
     def event_at_server(self, neighbours: str) -> ReleaseEvent | None:  # noqa: ARG002 - most jobs ask no server
-        """Return what the budget of a measurement server is charged; None where the job asks none.
+        """Return the charge to the budget of a measurement server; None if the job uses no server.
 
         Args:
-            neighbours: what the server's dataset protects.
+            neighbours: unit that the server's dataset protects.
         """
         return None
 
-    def unsafe_at(self, role: str) -> tuple[str, ...]:  # noqa: ARG002 - a job of a system may concern one role alone
-        """Those of `unsafe` that a party of this role must allow."""
+    def unsafe_at(self, role: str) -> tuple[str, ...]:  # noqa: ARG002 - in some systems it depends on the role
+        """Return the flags in `unsafe` that a party of this role must allow."""
         return self.unsafe
 
     def refusals(self, policy: PolicySettings, role: str) -> Iterator[tuple[str, str]]:
-        """The field and the reason of what the policy of a party of this role does not allow of it."""
+        """Yield the field and the reason of each part of the job that the policy of a party of this role does not
+        allow.
+        """
         yield from policy.refusals(self.epsilon, self.delta, self.unsafe_at(role))
 
-    #: Whether rows are scored by a model: then the columns that the model does not need may hold anything.
+    # True if a model scores rows: then columns that the model does not need may hold anything.
     scores_rows: ClassVar[bool] = False
 
     def also_reads(self, role: str) -> tuple[str, ...]:  # noqa: ARG002 - most jobs name one dataset of each party
@@ -93,61 +96,64 @@ class JobParameters(Settings):
 
     @property
     def required_privacy(self) -> PrivacySettings:
-        """Of a job that is a release under differential privacy.
+        """The job's [privacy], for a release under differential privacy.
 
         Raises:
-            ConfigError: it is none.
+            ConfigError: the job is not such a release.
         """
         raise ConfigError("[privacy] is missing: this job releases nothing under differential privacy")
 
-    def wrong_parties(self, roles: Sequence[str]) -> str:  # noqa: ARG002 - a job of a system may have a say
-        """What is wrong with how many parties have which role, where this job asks for less than its system allows;
-        empty: nothing."""
+    def wrong_parties(self, roles: Sequence[str]) -> str:  # noqa: ARG002 - jobs of some systems use it
+        """Return the error in the number of parties of each role; empty if it is right. A job may demand more than its
+        system.
+        """
         return ""
 
     @property
     def promise(self) -> str:
-        """In words, for whoever approves it."""
+        """Description of the promise, for the operator who approves the job."""
         return "no differential privacy"
 
     @property
     def holds_against(self) -> str:
-        """Return against whom the job's promises hold, and what to do about others; "" where its pages say all."""
+        """Parties against which the job's promises hold, and advice about others; "" if its pages state all of it."""
         return ""
 
     @property
     def resumes(self) -> str:
-        """The session that it goes on from; empty where it begins."""
+        """Session that the job resumes; empty if it begins."""
         return ""
 
     @property
     def takes_models_of(self) -> tuple[str, ...]:
-        """Return the sessions whose models or scores it takes, the newest first."""
+        """Sessions whose models or scores the job uses, the newest first."""
         return ()
 
     @property
     def can_resume(self) -> bool:
-        """Return whether its training, if it stops, goes on from its last epoch."""
+        """True if a training that stops can be resumed from its last epoch."""
         return bool(self.resume_option)
 
     def is_aside(self, name: str) -> bool:
-        """Whether a parameter has no bearing on what comes out: deadlines, and what a job goes on from."""
+        """Return True if a parameter has no effect on the result: deadlines, and the session that the job resumes."""
         return name.startswith("timeouts.") or name == self.resume_option
 
     def to_parameters(self) -> dict[str, ParameterValue]:
-        """Only what the protocol uses: two jobs that mean the same are the same."""
+        """Return only the parameters that the protocol uses: two jobs with the same meaning have the same
+        parameters.
+        """
         return dict(_flat("", self.to_tables()))
 
     def digest_fields(self, *, asides: bool = True) -> dict[str, ParameterValue]:
-        """Return the options as digests name them, so that a renamed or a new option changes no digest.
+        """Return the options under the names of digests, so that a renamed or a new option changes no digest.
 
         Args:
-            asides: whether to include the options that have no bearing on what comes out.
+            asides: True to include the options that have no effect on the result.
         """
         return in_digest({n: v for n, v in self.to_parameters().items() if asides or not self.is_aside(n)})
 
     def to_tables(self, **how: Any) -> dict[str, Any]:
-        """As in a job file, with every default. `how`: as pydantic's `model_dump` takes it."""
+        """Return the tables of a job file, with every default. `how` has arguments of pydantic's `model_dump`."""
         given = self.model_dump(exclude_none=True, **how)
         timeouts = given.pop("timeouts")  # last, as in every job file
         values = {name: value for name, value in given.items() if not isinstance(value, dict)}
@@ -155,7 +161,7 @@ class JobParameters(Settings):
 
 
 class PrivateParameters(JobParameters):
-    """Of a job that may be a release under differential privacy."""
+    """Parameters of a job that may be a release under differential privacy."""
 
     privacy: PrivacySettings | None = None
 
@@ -179,7 +185,7 @@ class PrivateParameters(JobParameters):
 
 
 class TrainingParameters(PrivateParameters):
-    """Of a job that fits a model."""
+    """Parameters of a job that fits a model."""
 
     seed: int | None = Field(None, ge=0, lt=2**63)
     """Seed of the split and the batches, for parties on one machine. By default the parties draw both together. Set it
@@ -188,7 +194,7 @@ class TrainingParameters(PrivateParameters):
 
     @property
     def trial_randomness(self) -> PublicRandomness:
-        """For forecasts: a split as good as the one that the parties will draw."""
+        """Randomness for forecasts: a split as good as the one that the parties will draw."""
         from blindfit.algorithms.randomness import PublicRandomness
 
         return PublicRandomness.from_seed(self.seed or 0)
@@ -199,7 +205,7 @@ class TrainingParameters(PrivateParameters):
 
 
 class AlignedParameters(JobParameters):
-    """Of a job whose parties bring their rows into one order first."""
+    """Parameters of a job whose parties first bring their rows into one order."""
 
     align: AlignSettings = AlignSettings()
 
@@ -212,20 +218,20 @@ class AlignedParameters(JobParameters):
             yield "align.min_common", reason
 
     def min_common_of(self, policy: PolicySettings) -> tuple[str, int]:
-        """Return the option of a policy that `align.min_common` is held against, and its value."""
+        """Return the option of a policy that limits `align.min_common`, and its value."""
         return "policy.min_common", policy.min_common
 
 
 def in_digest(parameters: Mapping[str, ParameterValue]) -> dict[str, ParameterValue]:
-    """Return a job's parameters under the names and with the values that digests have."""
+    """Return a job's parameters under the names and with the values of digests."""
     return JOB_DIGEST.fields(parameters)
 
 
 def nest(parameters: Mapping[str, ParameterValue]) -> dict[str, Any]:
-    """{"walr.l2": 1.0} -> {"walr": {"l2": 1.0}}
+    """Return nested tables: {"walr.l2": 1.0} -> {"walr": {"l2": 1.0}}.
 
     Raises:
-        ConfigError: a name is both a value and a table, or of too many parts.
+        ConfigError: a name is both a value and a table, or has too many parts.
     """
     tables: dict[str, Any] = {}
     for name, value in parameters.items():

@@ -37,7 +37,9 @@ class GridSettings(Settings):
     @model_validator(mode="before")
     @classmethod
     def _reads_what_parties_send(cls, given: Any) -> Any:
-        """A job that one party sends to another, or keeps in its report, has its lists as texts."""
+        """Return a grid with lists: a job that one party sends to another, or keeps in its report, has its lists as
+        texts.
+        """
         if not isinstance(given, Mapping):
             return given
         return {name: _numbers(value) if name != "optimiser" else value for name, value in given.items()}
@@ -46,7 +48,7 @@ class GridSettings(Settings):
     @classmethod
     def _tries_nothing_twice(cls, values: tuple[Any, ...]) -> tuple[Any, ...]:
         if len(set(values)) < len(values):
-            raise ValueError("a value is there twice, remove one")
+            raise ValueError("a value occurs twice, remove one")
         return values
 
     def combine(self) -> list[Options]:
@@ -77,32 +79,32 @@ class SelectSettings(Settings):
 
 
 class SelectingParameters(TrainingParameters):
-    """Options of a job that may choose others by cross-validation."""
+    """Options of a job that may choose other options by cross-validation."""
 
     select: SelectSettings | None = None
 
     @property
     def can_resume(self) -> bool:
-        """Nothing of the folds is kept."""
+        """True if a training can be resumed. Nothing of the folds is kept, so a job with [select] cannot."""
         return super().can_resume and self.select is None
 
     @property
     @abstractmethod
     def trained(self) -> Any:
-        """Return the table of the system's own options, which the grid varies."""
+        """Table of the system's own options, which the grid varies."""
 
     def with_options(self, options: Options) -> Any:
         """Return the system's own options at a grid point.
 
         Raises:
-            ValueError: the system does not take them.
+            ValueError: the system does not accept them.
         """
         table = self.trained
         return type(table).model_validate({**table.model_dump(exclude_unset=True), **options})
 
     @property
     def by(self) -> SelectionFigure:
-        """Return the figure that decides."""
+        """Figure that decides."""
         asked = "auto" if self.select is None else self.select.by
         if asked == "auto":
             return "mse" if self.trained.model == "linear" else "log_loss"
@@ -117,7 +119,7 @@ class SelectingParameters(TrainingParameters):
     @property
     @abstractmethod
     def trained_table(self) -> str:
-        """Return the name of that table."""
+        """Name of that table."""
 
     def choose(self, point: int) -> Self:
         """Return the job with the options of a grid point."""
@@ -132,7 +134,7 @@ class SelectingParameters(TrainingParameters):
 
     @property
     def most_epochs(self) -> int:
-        """Return the epochs of the longest training that the job may have."""
+        """Epochs of the longest training that the job may have."""
         if self.selection is None:
             return int(self.trained.epochs)
         return max(point.epochs for point in self.selection.points)

@@ -12,12 +12,12 @@ from blindfit.algorithms.errors import ConfigError
 from blindfit.algorithms.fixed_point import MAX_ROWS
 from blindfit.parties.tables import HeldOutFraction, Settings, as_value_errors, explain
 
-LEAST_EPSILON, LEAST_DELTA = 1e-6, 1e-100  # that a measurement server answers
+LEAST_EPSILON, LEAST_DELTA = 1e-6, 1e-100  # least values that a measurement server answers
 MOST_EPSILON = 50.0
 
 
 class PrivacySettings(Settings):
-    """What the release may tell, and so how much noise it has."""
+    """Limit of what the release may reveal, and so the size of its noise."""
 
     epsilon: float = Field(gt=0, le=MOST_EPSILON)
     """Privacy loss of all that the job releases together. A smaller epsilon reveals less and adds more noise."""
@@ -31,7 +31,7 @@ class PrivacySettings(Settings):
     """Name of the release. Another name draws the noise again, which is charged again."""
 
     def set_besides(self, *names: str) -> str:
-        """Return the first option, other than these, that is set to something else than its default; or ""."""
+        """Return the first option, except these, that differs from its default; "" if there is no such option."""
         fields = type(self).model_fields
         return next((n for n in fields if n not in names and getattr(self, n) != fields[n].default), "")
 
@@ -46,16 +46,16 @@ class PrivacySettings(Settings):
     @model_validator(mode="after")
     def _classic_is_proved_below_1(self) -> PrivacySettings:
         if self.mechanism == "classic" and self.epsilon >= 1:
-            raise ValueError('mechanism = "classic" is proved for epsilon < 1 alone: take "analytic"')
+            raise ValueError('mechanism = "classic" is proved only for epsilon < 1: take "analytic"')
         return self
 
 
 EPSILON_MEANS = explain(PrivacySettings, "epsilon")
-"""What the number means, for a job that lacks it."""
+"""Meaning of the number, for a job that lacks it."""
 
 
 class SplitSettings(Settings):
-    """Which rows are for the test."""
+    """Choice of the test rows."""
 
     test_fraction: HeldOutFraction = 0.2
     """Fraction of rows that are held out: 0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3 or 0.5. They are not sent and not trained
@@ -71,13 +71,13 @@ def _field(text: str) -> LinkageField:
 
 
 class AlignSettings(Settings):
-    """How rows that all have are found."""
+    """Search for the common rows of all parties."""
 
     method: Literal["psi", "linkage"] = "psi"
     """Way to find common rows: "psi" compares ids, "linkage" compares similar fields if the parties have no common
     ids."""
     min_common: int = Field(100, ge=1, le=MAX_ROWS)
-    """Smallest number of common rows with which the job goes on. Raise it if a model of few rows is of no use."""
+    """Smallest number of common rows with which the job continues. Raise it if a model of few rows is of no use."""
     fields: tuple[str, ...] = ()
     """Fields to link by, each as name, name:kind or name:kind:hashes, such as "last_name", "birth_date:date" or
     "postcode:text:20"."""
@@ -87,8 +87,9 @@ class AlignSettings(Settings):
     fold: bool = True
     """Folding of linkage filters to half their size. Folded filters are harder to attack."""
     match_rate: float = Field(0.5, gt=0, le=1)
-    """Fraction of the slots of a linkage that match, at least. Defences count only so many rows; a rate above
-    0.5 needs the flag `leverage`."""
+    """Smallest fraction of the slots of a linkage that match. Defences count only so many rows; a rate above 0.5 needs
+    the flag `leverage`.
+    """
 
     @model_validator(mode="after")
     def _nothing_is_set_in_vain(self) -> AlignSettings:
@@ -104,16 +105,16 @@ class AlignSettings(Settings):
         return self
 
     def encoding(self) -> Encoding:
-        """How records become filters.
+        """Return the conversion of records to filters.
 
         Raises:
-            ConfigError: a field is not name, kind and hashes.
+            ConfigError: a field is not of the form name, kind and hashes.
         """
         return Encoding(tuple(map(_field, self.fields)), fold=self.fold)
 
 
 class TimeoutSettings(Settings):
-    """How long each wait may last, in seconds."""
+    """Longest waits, in seconds."""
 
     step_s: float = Field(120.0, gt=0, le=86400)
     """Longest time that a peer may take for one step, in seconds. Raise it for slow machines or millions of rows."""

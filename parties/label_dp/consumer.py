@@ -1,4 +1,6 @@
-"""The active party's part of a label-dp job: it gets a noisy label for each of its rows, fits, evaluates, keeps."""
+"""The active party of a label-dp job: it gets a noisy label for each of its rows, fits, evaluates, and keeps the
+model.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ from blindfit.parties.label_dp.fit import Fitted, Rows
 from blindfit.parties.label_dp.report import LabelDPReport, report_of
 from blindfit.parties.label_dp.settings import MECHANISM_OPTIONS, LabelDPJob
 from blindfit.parties.measurement import asking
-from blindfit.parties.measurement.client import MeasurementClient, ReleasedLabels, check_description
+from blindfit.parties.measurement.calls import MeasurementCalls, ReleasedLabels, check_description
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.proposal import Member
 from blindfit.parties.sessions.session import Session
@@ -50,8 +52,8 @@ class LabelRegression:
         self._party = party
 
     def check(self, job: LabelDPJob, me: Member) -> None:
-        """What can be refused before a session starts."""
-        snapshot = self._party.snapshots.published(me.dataset)
+        """Refuse what can be refused before a session starts."""
+        snapshot = self._party.snapshots.require_current(me.dataset)
         source = check_features(snapshot.source(), "an active party")
         if refused := cost_of(job, snapshot.row.rows, len(source.model_columns)).excess():
             raise PolicyRefused(party=me.name, field="label_dp.options", reason=refused)
@@ -60,7 +62,7 @@ class LabelRegression:
 
     async def run(self, session: Session[LabelDPJob]) -> dict[str, ParameterValue]:
         job, clock = session.job, Clock()
-        source, randomness = session.published.source().filled(), own_randomness(self._party, session)
+        source, randomness = session.published.source().with_means(), own_randomness(self._party, session)
         rows = await asyncio.to_thread(read_rows, source, job, randomness, session.report)
         clock.lap("prepare_s")
         server = session.with_role("measurement")
@@ -76,11 +78,11 @@ class LabelRegression:
         true = {} if study is None else evaluate_values(study.labels, study.predictions)
         report = report_of(session, rows, released, fitted, true, description, budget, clock.laps)
         await asyncio.to_thread(self._write, session, rows, released, fitted, study, report)
-        return report.shown_to_coordinator()
+        return report.fields_for_coordinator()
 
     async def _release(
         self,
-        client: MeasurementClient,
+        client: MeasurementCalls,
         rows: Rows,
         description: measurement_pb2.DatasetDescription,
         session: Session[LabelDPJob],
@@ -103,7 +105,7 @@ class LabelRegression:
     # --- true labels
 
     def _check_study(self, job: LabelDPJob, me: Member) -> None:
-        """Raises ConfigError, DataError: the dataset that has true labels cannot be read as the model reads rows."""
+        """Raise ConfigError or DataError if the dataset with true labels cannot be read in the form of the model."""
         name = job.label_dp.evaluate_on
         if name not in self._party.settings.datasets:
             raise ConfigError(f"label_dp.evaluate_on: the active party has no dataset named {name}")
@@ -115,12 +117,12 @@ class LabelRegression:
         self._party.snapshots.check_scored(name, trained.record, trained.model_columns)
 
     def _on_true_labels(self, model: LabelRegressionModel, rows: Rows, session: Session[LabelDPJob]) -> Study | None:
-        """Return the rows of `evaluate_on` that were not trained on; None if there are none."""
+        """Return the rows of `evaluate_on` that were not trained on; None if no such row exists."""
         name, scale = session.job.label_dp.evaluate_on, model.standardiser
         if not name:
             return None
-        snapshot = self._party.snapshots.published(name)
-        source = snapshot.scored_by(scale.record, scale.columns, scale.means(), labels=True)
+        snapshot = self._party.snapshots.require_current(name)
+        source = snapshot.for_model(scale.record, scale.columns, scale.means(), labels=True)
         tell_of_unseen(source)
         trained = set(rows.ids[: rows.n_trained])
         ids: list[str] = []
@@ -137,7 +139,7 @@ class LabelRegression:
             return None
         return Study(ids, np.concatenate(labels), np.concatenate(predictions))
 
-    # --- what is kept
+    # --- files
 
     def _write(
         self,
@@ -148,7 +150,7 @@ class LabelRegression:
         study: Study | None,
         report: LabelDPReport,
     ) -> None:
-        """Write the model, the report, and of each row what the report's figures are made of."""
+        """Write the model, the report, and the values of each row from which the report's figures are computed."""
         party, me = self._party, session.id
         model = {**fitted.fit.model.to_dict(), "privacy": report.privacy.to_dict()}
         party.write(me, "model.json", encode_json(party.stamp(model)))
@@ -169,7 +171,7 @@ class LabelRegression:
 
 
 def cost_of(job: LabelDPJob, n_rows: int, n_columns: int) -> FitCost:
-    """Return what the fit may take, by public numbers."""
+    """Return the largest cost of the fit, from public numbers."""
     return regression_cost(job.label_dp.regressor, job.label_dp.options, n_rows, n_columns)
 
 
@@ -177,15 +179,17 @@ def cost_of(job: LabelDPJob, n_rows: int, n_columns: int) -> FitCost:
 
 
 def rows_per_person(job: LabelDPJob, most: int) -> int:
-    """What the job says, else as many as the dataset allows; 0 where the unit is a row."""
+    """Return the job's number, or else the number that the dataset allows; 0 if the unit is a row."""
     return job.required_privacy.max_rows_per_person or most
 
 
 def mechanism_settings(
     job: LabelDPJob, description: measurement_pb2.DatasetDescription, *, server: str
 ) -> MechanismSettings:
-    """Raises:
-    ConfigError: the dataset has no numbers as labels.
+    """Return the settings of the mechanism.
+
+    Raises:
+        ConfigError: the dataset's labels are not numbers.
     """
     if description.label_kind != "number":
         raise ConfigError(
@@ -200,7 +204,7 @@ def mechanism_settings(
 
 
 def settings_on(grid: LabelGrid, job: LabelDPJob, max_rows_per_person: int) -> MechanismSettings:
-    """Epsilon is that of one row: all rows of a person together cost what the job asks for."""
+    """Return settings whose epsilon is that of one row: all rows of a person together cost the job's epsilon."""
     privacy, chosen = job.required_privacy, job.label_dp
     delta = privacy.delta if chosen.mechanism == "gaussian" else 0.0
     epsilon = epsilon_of_row(chosen.mechanism, privacy.epsilon, delta, max(1, max_rows_per_person))
@@ -249,7 +253,7 @@ def fit_rows(
         table=rows.table,
         regressor=chosen.regressor,
         options=chosen.options,
-        seed=int(randomness.generator("fit").integers(2**32)),  # the most that scikit-learn takes
+        seed=int(randomness.generator("fit").integers(2**32)),  # the largest range that scikit-learn takes
         debiased=chosen.debias,
     )
     report("evaluate", 0, 0, "")

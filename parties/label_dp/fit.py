@@ -12,13 +12,13 @@ from blindfit.algorithms.statistics.linear.logistic import Floats
 
 @dataclass(frozen=True, repr=False)
 class Rows:
-    """The training rows first; labels are asked for of all of them."""
+    """Training rows, then held-out rows; labels are requested for all of them."""
 
     ids: list[str]
     train_features: Floats
     test_features: Floats
     columns: tuple[str, ...]
-    table: TableRecord | None = None  # what the columns were made of
+    table: TableRecord | None = None  # record of the table's columns
 
     @property
     def n_trained(self) -> int:
@@ -27,10 +27,13 @@ class Rows:
 
 @dataclass(frozen=True, repr=False)
 class Fitted:
-    """Args:
-    labels: of all rows, as they were trained on; NaN where withheld.
-    evaluation: on held-out rows, as far as released labels can tell; empty where none was held out.
-    noise_std: of one label, the mean over the released ones where it can be told, else over the range.
+    """The result of the fit.
+
+    Args:
+        labels: labels of all rows in the form of the training; NaN for a withheld label.
+        evaluation: figures of held-out rows, as far as released labels show them; empty without held-out rows.
+        noise_std: standard deviation of one label's noise: the mean over the released labels, or over the range if that
+            mean is not known.
     """
 
     fit: LabelRegressionFit

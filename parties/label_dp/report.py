@@ -1,4 +1,4 @@
-"""What the active party of a label-dp job reports of it."""
+"""Report of the active party of a label-dp job."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from blindfit.algorithms.estimators.label_noise import law_points
 from blindfit.parties.label_dp.settings import HAVE_A_BIAS, LabelDPJob
-from blindfit.parties.measurement.client import ReleasedLabels
+from blindfit.parties.measurement.calls import ReleasedLabels
 from blindfit.parties.sessions.session import Session
 from blindfit.parties.training.report import (
     FittedRows,
@@ -26,13 +26,15 @@ if TYPE_CHECKING:
     from blindfit.parties.label_dp.fit import Fitted, Rows
 
 MOST_DRAWN_ROWS = 400
-DRAWN_LABELS = (0.1, 0.5, 0.9)  # of the way through the range: where the mechanism's law is drawn
+DRAWN_LABELS = (0.1, 0.5, 0.9)  # places within the range at which the mechanism's law is drawn
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class RowFigures(FittedRows, Table):
-    """Attributes:
-    sent: ids; of the withheld ones some would have been trained on, some held out.
+    """Numbers of rows.
+
+    Attributes:
+        sent: number of ids. Withheld rows are in the training rows and in the held-out rows.
     """
 
     sent: int
@@ -45,9 +47,12 @@ class RowFigures(FittedRows, Table):
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class PrivacyFigures(MeasuredPrivacy):
-    """Attributes:
-    epsilon_of_row, epsilon_prior: of one row.
-    noise_std: of one label.
+    """Figures of the release's privacy.
+
+    Attributes:
+        epsilon_of_row: epsilon of one row.
+        epsilon_prior: part of it for the prior.
+        noise_std: standard deviation of one label's noise.
     """
 
     epsilon_of_row: float
@@ -79,7 +84,9 @@ class FitFigures(Table):
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class LabelDPReport(Report):
-    """What stays is within the promise too, but the coordinator has no use for it."""
+    """The report of an active party. Its own fields are within the promise too, but the coordinator does not need
+    them.
+    """
 
     rows: RowFigures
     privacy: PrivacyFigures
@@ -102,8 +109,10 @@ def report_of(
     budget: measurement_pb2.BudgetDescription,
     laps: Mapping[str, float],
 ) -> LabelDPReport:
-    """Args:
-    true: the evaluation on true labels; empty where there are none.
+    """Return the report.
+
+    Args:
+        true: evaluation on true labels; empty without such labels.
     """
     chosen, model = session.job.label_dp, fitted.fit.model
     return LabelDPReport(
@@ -168,7 +177,7 @@ def _privacy(
 
 
 def _points(rows: Rows, fitted: Fitted) -> dict[str, list[float]]:
-    """Of held-out rows, evenly through them: what was fitted, and the noisy label."""
+    """Return points of held-out rows, evenly spaced: the fitted value, and the noisy label."""
     labels = fitted.labels[rows.n_trained :]
     kept = np.flatnonzero(~np.isnan(labels))
     chosen = kept[np.unique(np.linspace(0, len(kept) - 1, min(len(kept), MOST_DRAWN_ROWS)).astype(int))]

@@ -1,4 +1,4 @@
-"""A label-dp job: how labels are released row by row, and what is fitted to them."""
+"""A label-dp job: the row-by-row release of labels, and the fit to them."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
     from blindfit.parties.settings import PolicySettings
 
 MechanismName = Literal["laplace", "gaussian", "staircase", "rr-on-bins", "unbiased", "rp-with-prior", "rp-banded"]
-# Those that this table has; delta is in [privacy], and a prior from elsewhere cannot be written in a job.
+# Options that this table has; delta is in [privacy], and a job cannot contain a prior from elsewhere.
 MECHANISM_OPTIONS = tuple(sorted(frozenset().union(*OPTIONS.values()) - {"delta", "prior"}))
 CANNOT_DEBIAS = ("rr-on-bins", "rp-banded")
 HAVE_A_BIAS = (*CANNOT_DEBIAS, "rp-with-prior")
 
 
 class LabelDPSettings(Settings):
-    """How labels are released, and what is fitted to them."""
+    """Release of labels, and fit to them."""
 
     mechanism: MechanismName = "rp-with-prior"
-    """Mechanism that randomises labels. docs/label_dp.md compares the mechanisms."""
+    """Mechanism that randomises labels. docs/explanation/label_dp.md compares the mechanisms."""
     epsilon_prior: float | None = Field(None, gt=0)
     """Part of `privacy.epsilon` that estimates the prior. By default a third."""
     prior_mechanism: Literal["laplace", "staircase", "histogram"] | None = None
@@ -86,7 +86,7 @@ class LabelDPSettings(Settings):
     @model_validator(mode="after")
     def _options_go_with_the_regressor(self) -> LabelDPSettings:
         with as_value_errors():
-            regression_cost(self.regressor, self.options, 1, 1).check()  # whatever the rows
+            regression_cost(self.regressor, self.options, 1, 1).check()  # for any number of rows
         return self
 
 
@@ -123,7 +123,7 @@ class LabelDPJob(TrainingParameters):
         privacy, label_dp = self.privacy, self.label_dp
         if privacy is None:
             raise ValueError(
-                f"privacy.epsilon is missing: labels are released under differential privacy alone. {EPSILON_MEANS}"
+                f"privacy.epsilon is missing: labels are released only under differential privacy. {EPSILON_MEANS}"
             )
         try:
             check_label_epsilon(privacy.epsilon, label_dp.mechanism)

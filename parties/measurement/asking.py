@@ -1,19 +1,19 @@
-"""How a consumer's session asks its measurement server."""
+"""Requests of an active party's session to its measurement server."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from blindfit.parties.job.parameters import JobParameters
-from blindfit.parties.measurement.client import MeasurementClient
+from blindfit.parties.measurement.calls import MeasurementCalls
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.session import Session
 
 
-def client_of(party: Party, session: Session[JobParameters], server: str) -> MeasurementClient:
-    """Of a server of the session, with the job's deadlines."""
+def client_of(party: Party, session: Session[JobParameters], server: str) -> MeasurementCalls:
+    """Return a client of a server of the session, with the job's deadlines."""
     timeouts = session.job.timeouts
-    return MeasurementClient(
+    return MeasurementCalls(
         party.identity,
         server,
         session.channel.peers[server],
@@ -25,9 +25,10 @@ def client_of(party: Party, session: Session[JobParameters], server: str) -> Mea
 
 
 def reporter(session: Session[JobParameters], step: str, n_rows: int, server: str) -> Callable[[int], None]:
-    """Takes how many rows were sent since it was last called, or -1 when the request begins, also again after a cut.
+    """Return a function that takes the number of rows sent since its last call, or -1 when the request begins or begins
+    again.
 
-    Until the server has let the request in, nothing is sent and nothing is said to be.
+    Until the server has admitted the request, nothing is sent, and the function reports nothing as sent.
     """
     sent = 0
 

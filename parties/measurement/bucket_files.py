@@ -1,7 +1,8 @@
-"""Records by bucket: what one pass of a build leaves for the next, in memory while it is little, else in one file.
+"""Records by bucket, which one pass of a build leaves for the next: in memory if they are few, else in one file.
 
-A task of a cluster may be lost and run again elsewhere, or twice at once, on a disk that all of them share. So whatever
-a task writes has a name of its own until it is whole, and the same name and the same bytes whoever wrote it.
+A task of a cluster may be lost and run again elsewhere, or run twice at once, on a disk that all machines share. So
+every file of a task has a temporary name until it is complete. Its final name and its bytes are the same for every
+worker.
 """
 
 from __future__ import annotations
@@ -26,12 +27,13 @@ Records = NDArray[Any]
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Bucketed:
-    """What one task left.
+    """The records that one task left.
 
     Attributes:
-        held: all of it, as one bucket; None: it is in the file.
-        path: records in runs one after the other, each in the order of its buckets.
-        bounds: int64 (runs, buckets + 1): where in the file each bucket of a run begins, and ends, in records.
+        held: all records, as one bucket; None if they are in the file.
+        path: file of records, in runs one after the other, each run in the order of its buckets.
+        bounds: int64 (runs, buckets + 1), the places in the file at which the buckets of a run begin and end, in
+            records.
     """
 
     dtype: np.dtype[Any]
@@ -43,7 +45,7 @@ class Bucketed:
         return int((self.bounds[:, -1] - self.bounds[:, 0]).sum()) if self.held is None else len(self.held)
 
     def part(self, buckets: slice) -> Bucketed:
-        """Some of its buckets; held records are one that nobody divides."""
+        """Return some of the buckets. Records in memory are one bucket, which is not divided."""
         return self if self.held is not None else replace(self, bounds=self.bounds[:, buckets.start : buckets.stop + 1])
 
     def buckets(self) -> Iterator[Records]:
@@ -69,10 +71,10 @@ class Bucketed:
 
 
 class Buckets:
-    """Takes records in any order; fewer than `most_held` are in memory.
+    """A collector of records in any order; fewer than `most_held` are in memory.
 
     Args:
-        may_hold: whether they stay there where no more come.
+        may_hold: True if the records may stay in memory when no more come.
     """
 
     def __init__(self, path: Path, dtype: np.dtype[Any], most_held: int, *, may_hold: bool) -> None:
@@ -103,7 +105,7 @@ class Buckets:
         self._closing.__exit__(*error)
 
     def _take(self) -> tuple[Records, NDArray[np.uint8]]:
-        """All that is held, which is held no longer, and the bucket of each."""
+        """Return the records in memory, with the bucket of each, and empty the memory."""
         held = [(np.empty(0, self._dtype), np.empty(0, np.uint8)), *self._held]
         self._held, self._n_held = [], 0
         records, bucket = (np.concatenate(column) for column in zip(*held, strict=True))
@@ -121,7 +123,9 @@ class Buckets:
 
 @contextmanager
 def write_whole(path: Path) -> Iterator[IO[bytes]]:
-    """A private file that is at its path once it is whole, in the place of one that another run of the task left."""
+    """Yield a private file that gets its path only when it is complete. It replaces the file of another run of the
+    task.
+    """
     temporary = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
     try:
         with open_private(temporary, "xb") as file:

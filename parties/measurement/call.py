@@ -1,4 +1,4 @@
-"""One request for an aggregate at a measurement server: the rows that come, joined to its labels."""
+"""One request for an aggregate at a measurement server: the rows that arrive, joined to its labels."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Call(Background):
         self._join: JoinState | None = None
 
     def open(self, request: AggregateOpen) -> None:
-        """Raises PolicyRefused: the dataset is not there for this consumer."""
+        """Open the dataset of a request. Raise PolicyRefused if this active party has no such dataset."""
         self.dataset = self.service.dataset(request.dataset, self.consumer)
         self.request = request
 
@@ -47,26 +47,26 @@ class Call(Background):
 
     @property
     def session(self) -> Session[Any] | None:
-        """The session that the request names; None where the consumer is in no such session."""
+        """Session that the request names; None if the active party is not in that session."""
         return self.service.find_session(self.request.session, self.consumer)
 
     def refuse(self, field: str, reason: str) -> NoReturn:
         self.service.refuse(field, reason)
 
     def check_snapshot(self) -> None:
-        """Raises PolicyRefused: the request is for an older snapshot."""
+        """Raise PolicyRefused if the request is for an older snapshot."""
         self.service.check_snapshot(self.request, self.dataset)
 
     def check_ready(self, tally: Tally) -> None:
-        """Raise what would refuse the charge of rows that have come, and charge nothing."""
-        with self.upload.joining(self.joined()):
+        """Raise the error that would refuse the charge of rows that have come; charge nothing."""
+        with self.upload.joining(self.join_state()):
             self.service.check_ready(tally, self.dataset, self.consumer)
 
     # --- labels
 
-    def joined(self) -> JoinState:
+    def join_state(self) -> JoinState:
         if self._join is None:
-            # The request's bound, at most the dataset's: the noise is for this one.
+            # The limit of the request, at most the dataset's: the noise is computed for this limit.
             state = self.dataset.index.new_request(
                 self.request.max_rows_per_person or None, self.dataset.settings.unknown_rows
             )
@@ -75,7 +75,7 @@ class Call(Background):
 
     def join(self, ids: Sequence[str]) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
         self.upload.begin()
-        batch = self.joined().join(list(ids))
+        batch = self.join_state().join(list(ids))
         return batch.labels, batch.kept
 
     # --- which rows counted
@@ -84,14 +84,14 @@ class Call(Background):
         self._kept.write(bits)
 
     def read_bits(self) -> Iterator[bytes]:
-        """Return what `keep_bits` took, in pieces."""
+        """Yield the bits that `keep_bits` took, in pieces."""
         self._kept.seek(0)
         return iter(functools.partial(self._kept.read, walr.KEPT_PIECE_BYTES), b"")
 
     def pieces_to_keep(self) -> Iterator[bytes]:
-        """Return the bits of the stored answer, in pieces."""
+        """Yield the bits of the stored answer, in pieces."""
         reader = self.service.store.reader()
-        numbered = (reader.kept_piece(self.consumer, self.request.request_id, n) for n in itertools.count())
+        numbered = (reader.read_kept_piece(self.consumer, self.request.request_id, n) for n in itertools.count())
         return itertools.takewhile(bool, numbered)
 
     def close_files(self) -> None:

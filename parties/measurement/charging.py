@@ -1,4 +1,4 @@
-"""What every release of a measurement server passes: who may ask, receipts, policy, approval, budget, the charge."""
+"""Checks of every release of a measurement server (permission, receipts, policy, approval, budget), and its charge."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ from blindfit.parties.store.receipts import OwnReceipts
 from blindfit.protos import measurement_pb2 as pb
 
 MIB = 2**20
-KEPT_BYTES = 4096  # of an answer and its charge, apart from what grows with rows and columns
+KEPT_BYTES = 4096  # size of an answer and its charge, without the parts that grow with rows and columns
 KEPT_BYTES_OF_A_COLUMN = 64  # a sum of up to 16 bytes, and two fitted numbers as JSON
 KEPT_BYTES_OF_A_LABEL = 24  # its noisy value, and 16 bytes of the hash of its id
-KEPT_BYTES_OF_LABELS = 2**15  # of a release of labels, apart from its rows: a directory and four files, in blocks
+KEPT_BYTES_OF_LABELS = 2**15  # size of a release of labels without its rows: a directory and four files, in blocks
 Asked = AggregateOpen | LabelsOpen
 
 
 @dataclass(frozen=True)
 class LabelDataset:
-    """A dataset that is ready to be asked about."""
+    """A dataset that is ready for requests."""
 
     name: str
     settings: PartyDatasetSettings
     index: LabelIndex
-    snapshot: str  # the id of what the index is of
+    snapshot: str  # id of the snapshot that the index describes
 
     @property
     def kind(self) -> str:
@@ -55,7 +55,7 @@ class LabelDataset:
 
     @property
     def unit(self) -> str:
-        """In words, for ledger and privacy statement."""
+        """Unit of privacy, in the words of the ledger and the privacy statement."""
         row_is = self.settings.row_is
         return UNITS[self.kind][0] + (f", {row_is}" if row_is and self.kind == "row" else "")
 
@@ -74,7 +74,7 @@ class LabelDataset:
 
 @dataclass(frozen=True, slots=True)
 class ApprovedJob:
-    """What the operator said yes to."""
+    """The job that the operator approved."""
 
     dataset: str
     epsilon: float
@@ -84,11 +84,11 @@ class ApprovedJob:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a whole release costs: privacy for one unit, and space.
+    """The cost of a whole release: privacy for one unit, and space.
 
     Args:
-        kept_bytes: which the release takes on the disk for ever, estimated from public sizes: an actual size would
-            depend on which rows count.
+        kept_bytes: bytes that the release occupies on the disk for ever, estimated from public sizes. The actual size
+            would depend on which rows count.
     """
 
     event: ReleaseEvent
@@ -98,14 +98,14 @@ class Cost:
 
 
 class ChargingService:
-    """Datasets, budgets, ledger. Nothing leaves that was not charged here.
+    """Datasets, budgets and ledger. Every release leaves only after this service has charged it.
 
     Args:
-        described: every dataset of the server's file, published or not; by default those of `datasets`.
-        newest: a dataset's name, and the dataset as it is known -> the dataset at its newest snapshot; it raises
-            PolicyRefused where the dataset is not published.
-        find_session: a session's name and a consumer -> that session, if the consumer is in it.
-        prove_key: the receipt key -> whose it is; where no certificate is at hand, nobody's.
+        described: every dataset of the server's file, published or not; by default the keys of `datasets`.
+        newest: function from a dataset's name and the known dataset to the dataset at its newest snapshot. It raises
+            PolicyRefused if the dataset is not published.
+        find_session: function from a session's name and an active party to that session, if the party is in it.
+        prove_key: proof of the receipt key's owner; empty without a certificate.
     """
 
     def __init__(
@@ -137,11 +137,11 @@ class ChargingService:
         """Return a dataset at its newest snapshot. A party that may not use it does not learn that it exists.
 
         Raises:
-            PolicyRefused: there is none of this name for this consumer, or it is not published.
+            PolicyRefused: this active party has no dataset of this name, or the dataset is not published.
         """
         described = self.described.get(name)
         if described is None or consumer not in described.active_parties:
-            raise PolicyRefused(party=self.name, field="dataset", reason="it has none of this name for this party")
+            raise PolicyRefused(party=self.name, field="dataset", reason="this party has no dataset of this name")
         self.datasets[name] = self._newest(name, self.datasets.get(name))
         return self.datasets[name]
 
@@ -151,7 +151,9 @@ class ChargingService:
     # --- before any row
 
     def check_receipt(self, request: Asked, dataset: LabelDataset) -> None:
-        """A restored backup refunds no budget: what a client can prove must still be in the ledger."""
+        """Check that the ledger has every entry that the active party's receipt proves: a restored backup refunds no
+        budget.
+        """
         if request.receipt:
             self.receipts.take((request.receipt, request.receipt_signature), by="the request")
         check_rollbacks(self.store.reader(), dataset.population)
@@ -166,13 +168,13 @@ class ChargingService:
 
     def check_snapshot(self, request: Asked, dataset: LabelDataset) -> None:
         if request.snapshot != dataset.snapshot:
-            self.refuse("snapshot", "it is not the newest of this dataset: describe the dataset again")
+            self.refuse("snapshot", "this is not the newest snapshot of the dataset: describe the dataset again")
 
     def check_kept(self, rows_kept: int) -> None:
-        """The least number holds also for the rows that count."""
+        """Check that enough rows count: the policy's least number of rows holds for them too."""
         self.policy.check_rows(rows_kept)
 
-    # --- before any row, and again in the transaction that charges: then nobody can come between
+    # --- before any row, and again in the transaction that charges, so that no other charge can come between
 
     def check_chargeable(self, reader: Reads, request: Asked, dataset: LabelDataset, consumer: str, cost: Cost) -> None:
         check_rollbacks(reader, dataset.population)
@@ -191,13 +193,15 @@ class ChargingService:
         *,
         made_before: bool = False,
     ) -> None:
-        """Where the operator says yes to each job, a request outside an approved job would go past him, and so would a
-        second one in its name, but for one that tells again what was told."""
+        """Refuse a request outside an approved job, or a second answer to one job, if the operator approves each job.
+
+        A repeat of an answer that was given before is allowed.
+        """
         if self.policy.approve == "auto":
             return
         job = self.approved_job(request.session, consumer)
         if job is None:
-            self.refuse("session", "its operator approves each job, and this request belongs to no approved one")
+            self.refuse("session", "the operator approves each job, and this request belongs to no approved job")
         elif cost.epsilon > job.epsilon or cost.delta > job.delta or job.dataset != dataset.name:
             self.refuse("privacy", "the request asks for more than the approved job")
         elif not made_before and reader.has_answered(consumer, request.session):
@@ -214,7 +218,7 @@ class ChargingService:
         cost: Cost,
         answer_sha256: str = "",
     ) -> tuple[LedgerEntry, tuple[bytes, bytes]]:
-        """The new entry, and the signed receipt that proves it."""
+        """Return the new entry, and the signed receipt that proves it."""
         charge = Charge(
             population=dataset.population,
             event=cost.event,
@@ -246,13 +250,13 @@ class ChargingService:
 
 
 def check_space(reader: Reads, policy: PolicySettings, server: str, consumer: str, more_bytes: int) -> None:
-    """Check that what is kept for ever of an active party's answers fits into its share of the disk.
+    """Check that the stored answers of an active party fit into its share of the disk.
 
     Raises:
-        PolicyRefused: it does not.
+        PolicyRefused: they do not fit.
     """
     most_mib = policy.max_kept_mib
-    if reader.kept_bytes(consumer) + more_bytes > most_mib * MIB:
+    if reader.count_kept_bytes(consumer) + more_bytes > most_mib * MIB:
         reason = (
             f"answers to {consumer} would take more than {most_mib} MiB on this server's disk, where they are kept "
             "for ever: ask for a release that was made before, or ask the server's operator to raise max_kept_mib"
@@ -261,11 +265,11 @@ def check_space(reader: Reads, policy: PolicySettings, server: str, consumer: st
 
 
 def wrong_rows_per_person(asked: int, most: int) -> str:
-    """Return what to change about the rows of a person that a job lets count; "" if nothing is wrong.
+    """Return the change that a job needs in the number of rows that it counts for a person; "" if nothing is wrong.
 
     Args:
-        asked: 0 for none.
-        most: that the dataset declares; 0 where its unit is a row.
+        asked: number that the job asks for; 0 if it names none.
+        most: number that the dataset declares; 0 if its unit is a row.
     """
     if asked == most == 0 or 1 <= asked <= most:
         return ""
@@ -274,4 +278,4 @@ def wrong_rows_per_person(asked: int, most: int) -> str:
 
 def check_same(stored: StoredAnswer, request_digest: bytes) -> None:
     if stored.request_digest != request_digest.hex():
-        raise RequestConflict("this request id was answered for other content", hint="take another request id")
+        raise RequestConflict("this request id was used for another request", hint="take another request id")

@@ -1,113 +1,164 @@
-"""The measurement server's client: describe, aggregate, release labels, budget. Usable alone, from a notebook."""
+"""The measurement server's client for notebooks and programs: plain arrays in, plain results out."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from operator import index
 
-import grpc
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
-from blindfit.algorithms.errors import (
-    BlindfitError,
-    LocalProtocolError,
-    MalformedMessage,
-    PeerTimeout,
-    PeerUnauthenticated,
-    PeerUnreachable,
-)
-from blindfit.algorithms.privacy.label_mechanisms import LabelMechanism, MechanismSettings
+from blindfit.algorithms import fixed_point
+from blindfit.algorithms.columns.spelling import one_spelling
+from blindfit.algorithms.errors import DataError, DuplicateId, MalformedMessage, RangeError
+from blindfit.algorithms.privacy import gaussian
+from blindfit.algorithms.privacy.label_mechanisms import MechanismSettings
 from blindfit.algorithms.protocols import walr
-from blindfit.algorithms.protocols.label_dp import release as release_labels
-from blindfit.algorithms.protocols.walr import AggregateOpen, Bits, NoisySum, SentRows
-from blindfit.algorithms.protocols.walr.encrypted_rows import Opening
-from blindfit.parties.identity import connections as identity
+from blindfit.algorithms.protocols.walr import ConsumerRows, ReleaseSettings, statement
+from blindfit.algorithms.protocols.walr.grid import Grid, auto_grid
+from blindfit.algorithms.protocols.walr.statement import Between
 from blindfit.parties.identity.identity import Identity
-from blindfit.parties.measurement import codec as measurement_codec
-from blindfit.parties.measurement import labels_codec as measurement_labels_codec
-from blindfit.parties.wire import error_codes
-from blindfit.parties.wire.limits import Limits
-from blindfit.parties.wire.waits import Waits
+from blindfit.parties.measurement.calls import (
+    MeasurementCalls,
+    ReleasedLabels,
+    check_description,
+    check_receipt_key,
+    check_rows_scaled,
+)
+from blindfit.parties.store.receipts import check_given
 from blindfit.protos import measurement_pb2 as pb
-from blindfit.protos import measurement_pb2_grpc
 
-MAX_CUTS = 10  # of one call
-
-R = TypeVar("R")
+Receipt = tuple[bytes, bytes]
+NO_RECEIPT: Receipt = (b"", b"")
+NOT_NUMBERS = (str, bytes, complex, np.datetime64, np.timedelta64)
 
 
 @dataclass(frozen=True, slots=True)
-class Aggregate:
-    """An answer, which rows counted in it, and what it took to bring them.
+class DatasetDescription:
+    """Declaration of one dataset by its measurement server.
 
     Attributes:
-        opening: of an answer that came encrypted, which `answer` has in the clear.
+        dataset: name of the dataset.
+        snapshot: id of the newest snapshot, random.
+        population: name of the people; datasets of one population draw on one budget.
+        unit: "row" or "person": what one change of a label is.
+        max_rows_per_person: the most rows of one person that may count; 0 if the unit is a row.
+        unknown_rows: "refuse" or "zero": the fate of ids that the table does not have.
+        min_rows: the fewest rows of a request.
+        max_epsilon: the largest epsilon of one request.
+        mechanisms: names of the mechanisms that the dataset offers.
+        label_kind: "binary" (`aggregate`), "number" (`release_labels`), or "share" (only within a job of two servers).
+        label_range: declared range of the labels; None unless they are numbers.
+        receipt_key: Ed25519 public key of the server's receipts, 32 bytes.
+
+    Example:
+        >>> (description.label_kind, description.unit, description.min_rows)  # of `await client.describe("visits")`
+        ('binary', 'row', 100)
     """
 
-    answer: NoisySum
-    kept: Bits
-    bytes_sent: int
-    messages_sent: int
-    opening: Opening | None = None
+    dataset: str
+    snapshot: str
+    population: str
+    unit: str
+    max_rows_per_person: int
+    unknown_rows: str
+    min_rows: int
+    max_epsilon: float
+    mechanisms: tuple[str, ...]
+    label_kind: str
+    label_range: tuple[float, float] | None
+    receipt_key: bytes
 
-    @property
-    def signed(self) -> NoisySum:
-        """The answer as its server gave it."""
-        if self.opening is None:
-            return self.answer
-        return replace(self.answer, sums=np.zeros(0, np.int64), ciphertexts=self.opening.ciphertexts)
+
+@dataclass(frozen=True, slots=True)
+class DatasetBudget:
+    """The budget of a dataset's population, and what of it is spent.
+
+    Attributes:
+        population: name of the people who share the budget.
+        epsilon: the most epsilon that may be spent, at `delta`.
+        delta: delta of the budget.
+        spent_epsilon: epsilon of all releases so far, composed, at `delta`.
+        releases: number of these releases.
+
+    Example:
+        >>> budget.epsilon - budget.spent_epsilon > 0  # of `await client.budget("visits")`
+        True
+    """
+
+    population: str
+    epsilon: float
+    delta: float
+    spent_epsilon: float
+    releases: int
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
-class ReleasedLabels:
-    """Noisy labels, one for each id in the order asked for, and all that is known of their law.
+class NoisyAggregate:
+    """A noisy sum of label x row, with the rows as the server summed them.
 
     Attributes:
-        labels: float64, on the mechanism's grid; NaN where a row is withheld, as its person has more than may count.
-        mechanism: with `debias`, `mean`, `variance` and `law`.
-        epsilon: of one unit, the estimate of a prior included.
-        delta: 0, but for the gaussian mechanism.
-        epsilon_prior: the part of one row's epsilon that estimated the prior.
-        prior_mechanism: how; empty where none was estimated.
-        rows_outside: how many of these rows' labels that prior puts outside the interval to which the mechanism clips,
-            None where it does not clip.
-        event: what the server's accountant composes.
-        receipt: statement and signature; keep the newest, and send it along.
+        sums: float64 array of shape (columns,): the sum over all counted rows of label x row, plus the noise.
+        noise_std: standard deviation of the noise of each sum, in the same units.
+        rows: float64 array of shape (rows, columns): the features after clipping and rounding. Fit to these.
+        kept: bool array of shape (rows,): True where the row counted. Divide sums by `kept.sum()` for means.
+        rows_clipped: number of rows that were longer than the norm bound and were made shorter.
+        norm_bound: L2 norm bound of a row, rounded down to the grid.
+        epsilon: epsilon of the release.
+        delta: delta of the release.
+        unit: "row" or "person": what one change of a label is.
+        neighbours: relation between neighbouring datasets, in words.
+        request_id: name of the request. The same content has the same name, and is charged once.
+        receipt: signed statement and signature of the receipt that proves most: that of this charge, or the one that
+            was passed. Keep it, and pass it to the next call.
+        bytes_sent: bytes of all messages that this party sent.
+        messages_sent: number of these messages.
+
+    Example:
+        >>> mean = aggregate.sums / aggregate.kept.sum()  # of `await client.aggregate("visits", ids, features, ...)`
+        >>> mean.shape == (aggregate.rows.shape[1],)
+        True
     """
 
-    labels: npt.NDArray[np.float64]
-    mechanism: LabelMechanism
+    sums: npt.NDArray[np.float64]
+    noise_std: float
+    rows: npt.NDArray[np.float64]
+    kept: npt.NDArray[np.bool_]
+    rows_clipped: int
+    norm_bound: float
     epsilon: float
     delta: float
-    epsilon_prior: float
-    prior_mechanism: str
-    rows_outside: float | None
-    event: str
     unit: str
     neighbours: str
-    receipt: tuple[bytes, bytes]
+    request_id: str
+    receipt: Receipt
     bytes_sent: int
     messages_sent: int
 
-    @property
-    def kept(self) -> Bits:
-        return ~np.isnan(self.labels)
+    def __repr__(self) -> str:
+        columns = self.rows.shape[1]
+        return f"<noisy sum of {columns} columns over {int(self.kept.sum())} rows, epsilon {self.epsilon:g}>"
 
 
 class MeasurementClient:
-    """Calls one measurement server over mutual TLS.
+    """A client of one measurement server, over mutual TLS. Its methods are coroutines: `await` them.
 
     Args:
-        own: the consumer's identity, `load_identity(...)`.
-        server: the name in the server's certificate.
-        address: host:port.
-        step_timeout_s: the longest the server may take for one step.
-        reconnect_s: how long it may be away before a request is given up; after a cut, a request starts again
-            with the same id, which costs nothing twice.
-        waits: of a session, where it is noted that it waits for the server.
+        own: identity of the active party, from `load_identity`.
+        server: name in the server's certificate.
+        address: "host:port".
+        step_timeout_s: the longest time that the server may take for one step, in seconds.
+        reconnect_s: time in seconds after which a call to an unreachable server fails. After a cut, a request begins
+            again under the same id, which is charged once.
+
+    Example:
+        >>> identity = blindfit.load_identity("shop/certificate.pem", "shop/key.pem", "shop/authority.pem")
+        >>> client = blindfit.MeasurementClient(identity, "meter", address)
+        >>> client
+        <client of meter>
     """
 
     def __init__(
@@ -116,44 +167,174 @@ class MeasurementClient:
         server: str,
         address: str,
         *,
-        limits: Limits | None = None,
         step_timeout_s: float = 120.0,
         reconnect_s: float = 30.0,
-        waits: Waits | None = None,
     ) -> None:
-        self._waits = waits or Waits()
-        self._identity, self._server, self._address = own, server, address
-        self._limits = limits or Limits()
-        self._step_timeout_s, self._reconnect_s = step_timeout_s, reconnect_s
+        self._own, self._server = own, server
+        self._calls = MeasurementCalls(own, server, address, step_timeout_s=step_timeout_s, reconnect_s=reconnect_s)
 
-    async def describe(self, dataset: str) -> pb.DatasetDescription:
-        return await self._ask("Describe", pb.DescribeDatasetRequest(dataset=dataset))  # type: ignore[no-any-return]
+    def __repr__(self) -> str:
+        return f"<client of {self._server}>"
 
-    async def budget(self, dataset: str) -> pb.BudgetDescription:
-        return await self._ask("Budget", pb.BudgetRequest(dataset=dataset))  # type: ignore[no-any-return]
+    async def describe(self, dataset: str) -> DatasetDescription:
+        """Return what the server declares of a dataset.
 
-    async def _ask(self, method: str, request: object) -> Any:
-        async def call(stub: measurement_pb2_grpc.MeasurementStub) -> Any:
-            with self._waits.on(self._server, method):
-                return await getattr(stub, method)(request, timeout=self._step_timeout_s)
+        Args:
+            dataset: name of the dataset at the server.
 
-        return await self._with_stub(method, call)
+        Returns:
+            The description; it has no count of rows and nothing of any label.
+
+        Raises:
+            PolicyRefused: the server does not offer the dataset to this party.
+            MalformedMessage: the description is not valid.
+            TransportError: names the server and the step.
+
+        Example:
+            >>> description = wait_for(client.describe("visits"))  # in a notebook: await client.describe("visits")
+            >>> description.unknown_rows
+            'refuse'
+        """
+        found = await self._describe(dataset)
+        return DatasetDescription(
+            dataset=found.dataset,
+            snapshot=found.snapshot,
+            population=found.population,
+            unit=found.unit,
+            max_rows_per_person=found.max_rows_per_person,
+            unknown_rows=found.unknown_rows,
+            min_rows=found.min_rows,
+            max_epsilon=found.max_epsilon,
+            mechanisms=tuple(found.mechanisms),
+            label_kind=found.label_kind,
+            label_range=(found.label_lo, found.label_hi) if found.label_kind == "number" else None,
+            receipt_key=found.receipt_key,
+        )
+
+    async def budget(self, dataset: str) -> DatasetBudget:
+        """Return what the dataset's population may spend and has spent.
+
+        Args:
+            dataset: name of the dataset at the server.
+
+        Returns:
+            The budget.
+
+        Raises:
+            PolicyRefused: the server does not offer the dataset to this party.
+            TransportError: names the server and the step.
+
+        Example:
+            >>> budget = wait_for(client.budget("visits"))  # in a notebook: await client.budget("visits")
+            >>> budget.spent_epsilon <= budget.epsilon
+            True
+        """
+        found = await self._calls.budget(dataset)
+        return DatasetBudget(found.population, found.epsilon, found.delta, found.spent_epsilon, int(found.releases))
 
     async def aggregate(
-        self, rows: SentRows, request: AggregateOpen, on_rows: Callable[[int], None] = lambda _: None
-    ) -> Aggregate:
-        """Raises:
-        BudgetExhausted, PolicyRefused, TooFewRows, LedgerBehind: before any row is sent.
-        DataError: an id that came twice or that the server does not know.
-        TransportError: names the server and the step.
+        self,
+        dataset: str,
+        ids: Sequence[str],
+        features: npt.ArrayLike,
+        *,
+        epsilon: float,
+        delta: float,
+        norm_bound: float,
+        frac_bits: int | None = None,
+        max_rows_per_person: int | None = None,
+        release: str = "",
+        receipt: Receipt | None = None,
+        content_salt: bytes = b"",
+        on_rows: Callable[[int], None] | None = None,
+    ) -> NoisyAggregate:
+        """Return the noisy sum of label x row over these rows, from a server that reads the rows.
+
+        The same rows with the same arguments give the same answer, byte for byte, and are charged once.
+
+        Args:
+            dataset: name of the dataset at the server; its labels are 0 and 1.
+            ids: ids of the rows, each once.
+            features: numbers of shape (rows, columns), finite; an array or a data frame. Standardise columns first.
+            epsilon: epsilon of the release, 1e-6 to 50.
+            delta: delta of the release, 1e-100 to 0.5.
+            norm_bound: L2 norm to which rows are clipped, above 0. A larger one clips fewer rows and needs more noise.
+            frac_bits: fraction bits of the grid to which rows are rounded; None takes the finest one that is cheap.
+            max_rows_per_person: the most rows of one person that count; None takes the dataset's own limit. Only a
+                dataset whose unit is a person takes a number.
+            release: name of the draw. Another name gives fresh noise, and another charge.
+            receipt: newest receipt of this server that the caller has: statement and signature.
+            content_salt: 32 secret bytes, always the same for the same rows, that keep the hash of the rows in the
+                server's ledger from being tried out; or empty.
+            on_rows: function that is called with the number of rows sent since its last call. When the request
+                begins, also again after a cut, it is called with -1.
+
+        Returns:
+            The noisy sums and the rows as they were summed.
+
+        Raises:
+            DataError: ids and features do not fit, an id came twice, or the server does not know an id.
+            RangeError: an argument or a feature is out of range, or no grid fits the norm bound and the noise.
+            BudgetExhausted, PolicyRefused, TooFewRows, LedgerBehind: before any row is sent.
+            MalformedMessage: the answer, its receipt or its charge is not valid.
+            TransportError: names the server and the step.
+
+        Example:
+            >>> aggregate = wait_for(  # in a notebook: await client.aggregate(...)
+            ...     client.aggregate("visits", ids, features, epsilon=1.0, delta=1e-6, norm_bound=3.0)
+            ... )
+            >>> aggregate
+            <noisy sum of 2 columns over 500 rows, epsilon 1>
         """
-
-        async def ask(channel: measurement_codec.ClientSide) -> Aggregate:
-            on_rows(-1)  # from the start again
-            answer, kept = await walr.run_active(rows, request, self._server, channel, asyncio.to_thread, on_rows)
-            return Aggregate(answer, kept, channel.bytes_sent, channel.messages_sent)
-
-        return await self._converse("Aggregate", measurement_codec.AGGREGATE, ask)
+        named = _ids_of(ids)
+        table = _features_of(named, features)
+        description = await self._describe(dataset)
+        if description.label_kind != "binary":
+            raise DataError(
+                f"the labels of {dataset} at {self._server} are of kind {description.label_kind!r}, not 0 and 1",
+                hint="call release_labels" if description.label_kind == "number" else "run a job of two servers",
+            )
+        most = description.max_rows_per_person if max_rows_per_person is None else index(max_rows_per_person)
+        grid = _grid_of(norm_bound, frac_bits, gaussian.noise_multiplier("analytic", epsilon, delta), max(1, most))
+        rows = ConsumerRows(
+            named, await asyncio.to_thread(fixed_point.quantise_rows, table, grid.norm_bound, grid.frac_bits)
+        )
+        settings = ReleaseSettings(
+            dataset=dataset,
+            snapshot=description.snapshot,
+            epsilon=epsilon,
+            delta=delta,
+            frac_bits=grid.frac_bits,
+            max_rows_per_person=most,
+            release=release,
+            content_salt=content_salt,
+        )
+        request = await asyncio.to_thread(walr.step_1_open, rows, grid.norm_bound, settings, receipt or NO_RECEIPT)
+        try:
+            walr.step_2_check(request, consumer=self._own.name)
+        except MalformedMessage as error:  # of this party's own making: the server would refuse it
+            raise RangeError(f"{error.field} {error.reason}") from None
+        found = await self._calls.aggregate(rows, request, on_rows or _ignore)
+        answer = found.answer
+        kept_receipt = self._newest(receipt, (answer.receipt, answer.receipt_signature), description)
+        statement.check_proof(request, answer, Between(self._server, self._own.name, description.population))
+        check_rows_scaled(answer.rows_scaled, server=self._server)
+        return NoisyAggregate(
+            sums=_in_reals(answer.sums, grid),
+            noise_std=answer.noise_std * grid.step,
+            rows=_in_reals(rows.weights, grid),
+            kept=found.kept,
+            rows_clipped=_count_longer(table, grid.real_bound),
+            norm_bound=grid.real_bound,
+            epsilon=request.epsilon,
+            delta=request.delta,
+            unit=answer.unit,
+            neighbours=answer.neighbours,
+            request_id=request.request_id,
+            receipt=kept_receipt,
+            bytes_sent=found.bytes_sent,
+            messages_sent=found.messages_sent,
+        )
 
     async def release_labels(
         self,
@@ -163,139 +344,153 @@ class MeasurementClient:
         *,
         release: str = "first",
         max_rows_per_person: int | None = None,
-        receipt: tuple[bytes, bytes] | None = None,
-        session: str = "",
-        on_rows: Callable[[int], None] = lambda _: None,
+        receipt: Receipt | None = None,
+        on_rows: Callable[[int], None] | None = None,
     ) -> ReleasedLabels:
-        """Labels of these rows under label DP: always the same ones, charged once for the whole dataset.
+        """Return noisy labels of these rows. The server draws them once and charges the whole dataset once.
 
         Args:
-            settings: the grid's ends must be the dataset's declared label range; epsilon is that of one row.
-            release: another name asks for another draw of every label, which is charged.
-            max_rows_per_person: how many rows of a person may be released, each charged; None: as many as the dataset
-                allows. Only for datasets whose unit is a person.
-            receipt: the newest of this server that the caller holds, statement and signature.
-            on_rows: told how many ids were sent, -1 when it begins again after a cut.
+            dataset: name of the dataset at the server; its labels are numbers.
+            ids: ids of the rows, each once.
+            settings: mechanism, grid and epsilon of one row. The grid's ends are the dataset's declared label range.
+            release: name of the draw. Another name gives another draw of every label, and another charge.
+            max_rows_per_person: the most rows of one person that have a label, each charged; None takes the dataset's
+                own limit. It has no effect if the dataset's unit is a row.
+            receipt: newest receipt of this server that the caller has: statement and signature.
+            on_rows: function that is called with the number of ids sent since its last call. When the request
+                begins, also again after a cut, it is called with -1.
+
+        Returns:
+            The noisy labels, in the order of `ids`, and the mechanism that made them.
 
         Raises:
             BudgetExhausted, PolicyRefused, TooFewRows, LedgerBehind: before any id is sent.
-            DataError: an id that came twice or that the server does not know; nothing was charged.
-            MalformedMessage: the server sent what its mechanism never gives.
+            DataError: an id came twice, or the server does not know it. Nothing was charged.
+            MalformedMessage: the server sent a label that its mechanism never gives.
             TransportError: names the server and the step.
+
+        Example:
+            >>> settings = blindfit.MechanismSettings("staircase", blindfit.LabelGrid(0.0, 100.0), epsilon=2.0)
+            >>> released_labels = wait_for(client.release_labels("prices", ids, settings))  # in a notebook: await ...
+            >>> len(released_labels.labels) == len(ids)
+            True
         """
-        description = await self.describe(dataset)
-        check_description(description, server=self._server)
-        most = description.max_rows_per_person
-        request = release_labels.step_1_open(
-            ids,
+        named = _ids_of(ids)
+        description = await self._describe(dataset)
+        released = await self._calls.release_labels(
+            dataset,
+            named,
             settings,
-            dataset=dataset,
-            snapshot=description.snapshot,
             release=release,
-            max_rows_per_person=most if max_rows_per_person is None else max_rows_per_person,
-            receipt=receipt or (b"", b""),
-            session=session,
+            max_rows_per_person=max_rows_per_person,
+            receipt=receipt,
+            on_rows=on_rows or _ignore,
         )
+        return replace(released, receipt=self._newest(receipt, released.receipt, description))
 
-        async def ask(channel: measurement_codec.ClientSide) -> ReleasedLabels:
-            on_rows(-1)  # from the start again
-            received = await release_labels.run_consumer(ids, request, self._server, channel, on_rows)
-            return _make_released(received, channel.bytes_sent, channel.messages_sent)
+    def _newest(self, passed: Receipt | None, given: Receipt, description: pb.DatasetDescription) -> Receipt:
+        """Return the receipt that proves more: the answer to an old request comes with its old receipt.
 
-        return await self._converse("ReleaseLabels", measurement_labels_codec.MESSAGES, ask)
+        Raises:
+            MalformedMessage: the server did not sign the given receipt, or it is about something else.
+        """
+        proven = check_given(given, self._server, description.receipt_key, description.population)
+        if not passed or not passed[0]:
+            return given
+        try:
+            known = check_given(passed, self._server, description.receipt_key, description.population)
+        except MalformedMessage:  # about another population of this server
+            return given
+        return given if proven.covers(known) else passed
 
-    async def _converse(
-        self,
-        method: str,
-        messages: measurement_codec.Messages,
-        ask: Callable[[measurement_codec.ClientSide], Awaitable[R]],
-    ) -> R:
-        async def call(stub: measurement_pb2_grpc.MeasurementStub) -> R:
-            channel = measurement_codec.ClientSide(
-                self._server,
-                self._address,
-                getattr(stub, method)(),
-                self._step_timeout_s,
-                self._limits.max_message_bytes,
-                messages,
-                self._waits,
-            )
-            try:
-                answer = await ask(channel)
-                await channel.finish()
-                return answer
-            finally:
-                channel.close()
-
-        return await self._with_stub(method, call)
-
-    async def _with_stub(self, step: str, call: Callable[[measurement_pb2_grpc.MeasurementStub], Awaitable[R]]) -> R:
-        """One call, begun again after a cut; gives up when the server stays away, or keeps cutting."""
-        for cuts_left in reversed(range(MAX_CUTS)):
-            with self._waits.on(self._server, step):
-                channel = await self._connect(step, after_a_cut=cuts_left < MAX_CUTS - 1)
-            try:
-                return await call(measurement_pb2_grpc.MeasurementStub(channel))  # type: ignore[no-untyped-call]
-            except grpc.aio.AioRpcError as call_error:
-                error = self._error_of(call_error, step)
-            except PeerUnreachable as cut:
-                error = cut
-            finally:
-                await channel.close()
-            if not isinstance(error, PeerUnreachable) or not cuts_left:
-                raise error
-        raise LocalProtocolError("unreachable: the last cut raises")
-
-    def _error_of(self, error: grpc.aio.AioRpcError, step: str) -> BlindfitError:
-        if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
-            return PeerTimeout(peer=self._server, step=step, timeout_s=self._step_timeout_s)
-        return error_codes.error_of_call(error, peer=self._server, address=self._address, step=step)
-
-    async def _connect(self, step: str, *, after_a_cut: bool) -> grpc.aio.Channel:
-        loop, stood_s = asyncio.get_running_loop(), self._waits.pulse.stood_s
-        began, wait_s = loop.time(), 0.1
-
-        def left() -> float:
-            return began + self._reconnect_s + stood_s(began) - loop.time()
-
-        while True:
-            left_s = max(left(), 0.1)
-            limits = replace(self._limits, connect_timeout_s=min(self._limits.connect_timeout_s, left_s))
-            try:
-                return await identity.open_channel(self._identity, self._server, self._address, limits)
-            except PeerUnauthenticated:
-                # It accepted us before: a handshake that a stopping server cuts off looks like a refusal.
-                if not after_a_cut or wait_s > left():
-                    raise
-            except PeerUnreachable as error:
-                if wait_s > left():
-                    reason = f"{error.message.rpartition(': ')[2]}; tried for {self._reconnect_s:g} s"
-                    raise PeerUnreachable(peer=self._server, address=self._address, step=step, reason=reason) from None
-            await asyncio.sleep(wait_s)
-            wait_s = min(2 * wait_s, 2.0)
+    async def _describe(self, dataset: str) -> pb.DatasetDescription:
+        description = await self._calls.describe(dataset)
+        check_description(description, server=self._server)
+        check_receipt_key(self._own, description, server=self._server)
+        return description
 
 
-def _make_released(received: release_labels.Received, bytes_sent: int, messages_sent: int) -> ReleasedLabels:
-    release, outside = received.release, received.release.share_outside
-    labels = received.mechanism.grid.reals(received.steps)
-    labels[received.withheld] = np.nan
-    return ReleasedLabels(
-        labels=labels,
-        mechanism=received.mechanism,
-        epsilon=release.epsilon,
-        delta=release.delta,
-        epsilon_prior=release.epsilon_prior,
-        prior_mechanism=release.prior_mechanism,
-        rows_outside=None if outside is None else outside * int((~received.withheld).sum()),
-        event=release.event,
-        unit=release.unit,
-        neighbours=release.neighbours,
-        receipt=(release.receipt, release.receipt_signature),
-        bytes_sent=bytes_sent,
-        messages_sent=messages_sent,
-    )
+def _ignore(_: int) -> None:
+    """Do nothing with a number of rows."""
 
 
-def check_description(description: pb.DatasetDescription, *, server: str) -> None:
-    if description.unit not in ("row", "person") or len(description.receipt_key) != 32:
-        raise MalformedMessage(culprit=server, field="unit or receipt_key", reason="is not what it must be")
+def _ids_of(ids: object) -> tuple[str, ...]:
+    """Return the ids in their order.
+
+    Raises:
+        DataError: they have no order, or one of them is not a text, is empty or occurs twice.
+    """
+    if isinstance(ids, str | bytes | Set | Mapping) or not isinstance(ids, Iterable):
+        raise DataError(
+            f"ids are a {type(ids).__name__}, not a list", hint="pass one text for each row, in their order"
+        )
+    listed = tuple(ids)
+    if not listed:
+        raise DataError("ids and features have no rows", hint="pass at least as many rows as the server's min_rows")
+    for row, text in enumerate(listed, 1):
+        if not isinstance(text, str):
+            kind = type(text).__name__
+            raise DataError(f"the id of row {row} is a {kind}, not a text", hint="write ids as in the table of labels")
+    _check_spelling(listed)
+    return listed
+
+
+def _check_spelling(ids: tuple[str, ...]) -> None:
+    """Raise DataError: an id is empty or occurs twice, in the one spelling in which the server joins ids."""
+    seen: set[str] = set()
+    for row, text in enumerate(one_spelling(_as_arrow(ids)).to_pylist(), 1):
+        if not text:
+            raise DataError(f"the id of row {row} is empty", hint="remove the row, or give it an id")
+        if text in seen:
+            raise DuplicateId(row)
+        seen.add(text)
+
+
+def _as_arrow(ids: tuple[str, ...]) -> pa.StringArray:
+    try:
+        return pa.array(ids, pa.string())
+    except UnicodeEncodeError:
+        row = next(row for row, text in enumerate(ids, 1) if any("\ud800" <= char <= "\udfff" for char in text))
+        raise DataError(f"the id of row {row} is not valid Unicode", hint="read the ids again as UTF-8") from None
+
+
+def _features_of(ids: Sequence[str], features: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """Return the features as an array of shape (rows, columns), one row for each id.
+
+    Raises:
+        DataError: a value is not a number. Dates and texts are refused, because numpy would convert them silently.
+    """
+    if np.ma.is_masked(features):
+        raise DataError("features have masked values", hint="fill them, or leave their rows out")
+    try:
+        given = np.asarray(features)
+        kind = "" if given.dtype.kind in "biuf" else str(given.dtype)
+        if given.dtype.kind == "O":
+            kind = next((type(value).__name__ for value in given.flat if isinstance(value, NOT_NUMBERS)), "")
+        if kind:
+            raise TypeError(kind)
+        table = given.astype(np.float64, copy=False)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise DataError(f"features are not numbers: {error}", hint="convert texts and dates to numbers first") from None
+    if table.ndim != 2:
+        raise DataError(f"features have {table.ndim} dimensions, not 2", hint="pass rows x columns")
+    if len(table) != len(ids):
+        raise DataError(f"there are {len(ids)} ids and {len(table)} rows of features", hint="pass one id for each row")
+    return table
+
+
+def _count_longer(table: npt.NDArray[np.float64], norm_bound: float) -> int:
+    with np.errstate(over="ignore"):  # an infinite norm is a long one
+        return int((np.linalg.norm(table, axis=1) > norm_bound).sum())
+
+
+def _grid_of(norm_bound: float, frac_bits: int | None, noise_multiplier: float, rows_of_unit: int) -> Grid:
+    if not 0 < norm_bound < float("inf"):
+        raise RangeError(f"norm_bound must be finite and above 0, not {norm_bound:g}")
+    if frac_bits is None:
+        return auto_grid(norm_bound, noise_multiplier, rows_of_unit)
+    return Grid.of(norm_bound, index(frac_bits))
+
+
+def _in_reals(steps: npt.NDArray[np.signedinteger], grid: Grid) -> npt.NDArray[np.float64]:
+    return np.asarray(steps, np.float64) * grid.step

@@ -1,4 +1,6 @@
-"""WALR's messages <-> protos/measurement.proto, and the two channels that carry a protocol over one call."""
+"""Conversion of WALR's messages to and from protos/measurement.proto, and two channels that carry a protocol over a
+call.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,7 @@ M = TypeVar("M")
 
 STATUS_POLLS, STATUS_POLL_S = 100, 0.02
 
-_WIDTHS = {16: "<i2", 32: "<i4"}  # of the integers of rows
+_WIDTHS = {16: "<i2", 32: "<i4"}  # types of the integers in rows, by bits
 _BODIES: dict[type, str] = {
     AggregateOpen: "open",
     WeightRows: "rows",
@@ -72,7 +74,7 @@ def request_to_pb(message: object) -> pb.AggregateRequest:
     if isinstance(message, WeightRows):
         return pb.AggregateRequest(rows=_rows_to_pb(message))
     if isinstance(message, EncryptedRows):
-        width_bytes, octets = message.rows.to_wire()  # type: ignore[union-attr]  # those that go out are fresh
+        width_bytes, octets = message.rows.to_wire()  # type: ignore[union-attr]  # outgoing rows are always fresh
         return pb.AggregateRequest(encrypted=pb.EncryptedRows(ids=message.ids, width_bytes=width_bytes, rows=octets))
     if isinstance(message, MaskedRows):
         values = np.ascontiguousarray(message.values, "<u8").tobytes()
@@ -125,13 +127,14 @@ def read_with_receipt(message: Any, names: Sequence[str]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Messages:
-    """Those of one call.
+    """The messages of one call.
 
     Args:
-        bodies: the field of the envelope that holds a message of this class.
-        decoders: (protobuf message, culprit) -> message of this class.
-        answer: the class after which the server has answered, whatever becomes of the call.
-        tables: who sends what to whom.
+        bodies: field of the envelope that holds a message, by class.
+        decoders: function (protobuf message, culprit) that returns a message, by class.
+        answer: class of the message that is the server's answer. After it the call counts as answered, even if the call
+            fails.
+        tables: protocol tables: sender, receiver and message of each step.
     """
 
     bodies: Mapping[type, str]
@@ -181,7 +184,7 @@ def _rows_from_pb(message: pb.WeightRows, culprit: str) -> WeightRows:
     return WeightRows(tuple(message.ids), weights)
 
 
-def _masked_from_pb(message: pb.MaskedRows, culprit: str) -> MaskedRows:
+def _read_masked_rows(message: pb.MaskedRows, culprit: str) -> MaskedRows:
     values = np.frombuffer(message.values[: len(message.values) // 8 * 8], "<u8").astype(np.uint64, copy=False)
     if len(message.values) % 8 or not values.size or int(values.max()) >= field.P:
         reason = "are not elements of the field"
@@ -203,7 +206,7 @@ def require_finite(message: Any, names: tuple[str, ...], step: str, culprit: str
 _DECODERS: dict[type, Any] = {
     AggregateOpen: _open_from_pb,
     WeightRows: _rows_from_pb,
-    MaskedRows: _masked_from_pb,
+    MaskedRows: _read_masked_rows,
     EncryptedRows: lambda message, _culprit: EncryptedRows(
         tuple(message.ids), ReceivedCiphertext(message.width_bytes, message.rows)
     ),
@@ -220,9 +223,9 @@ AGGREGATE = Messages(_BODIES, _DECODERS, request_to_pb, response_to_pb, NoisySum
 
 
 class ServerSide:
-    """The measurement server's channel to the one consumer of a call.
+    """The measurement server's channel to the active party of a call.
 
-    The next message is read while the server works on the last one.
+    The next message is read while the server works on the current one.
     """
 
     def __init__(
@@ -258,9 +261,9 @@ class ServerSide:
         return self._messages.from_pb(request, kind, culprit=sender)
 
     def _next(self) -> asyncio.Task[Any]:
-        """None at the end of the stream."""
+        """Return a task that reads the next request; None at the end of the stream."""
         task = asyncio.ensure_future(_value_or_none(self._requests))
-        task.add_done_callback(lambda read: read.cancelled() or read.exception())  # else asyncio logs one of no use
+        task.add_done_callback(lambda read: read.cancelled() or read.exception())  # else asyncio logs a useless error
         return task
 
     def close(self) -> None:
@@ -269,7 +272,7 @@ class ServerSide:
 
 
 async def _until_done(waits: Waits, task: asyncio.Future[M], peer: str, step: str, timeout_s: float) -> M:
-    """Its result; where that does not come, the task is cancelled. Raises PeerTimeout."""
+    """Return the task's result. If the result does not come in time, cancel the task and raise PeerTimeout."""
     try:
         return await waits.until(lambda: asyncio.shield(task), peer, step, timeout_s)
     finally:
@@ -281,9 +284,9 @@ async def _value_or_none(values: AsyncIterator[Any]) -> Any:
 
 
 class ClientSide:
-    """The consumer's channel to the measurement server, over one open call.
+    """The active party's channel to the measurement server, over one open call.
 
-    A read is always under way: without one, gRPC does not notice why a server ended a call that is being written to.
+    A read is always in progress: without a read, gRPC does not notice why a server ended a call during a write.
     """
 
     def __init__(
@@ -337,7 +340,7 @@ class ClientSide:
         return self._messages.from_pb(response, kind, culprit=sender)
 
     async def finish(self) -> None:
-        """Lets the server end the call, so that it knows that everything arrived."""
+        """Let the server end the call, so that it knows that everything arrived."""
         with contextlib.suppress(TimeoutError, grpc.aio.AioRpcError, asyncio.InvalidStateError):
             async with asyncio.timeout(self._step_timeout_s):
                 await self._call.done_writing()
@@ -351,13 +354,14 @@ class ClientSide:
     def _reading(self) -> asyncio.Future[Any]:
         if self._read is None:
             self._read = asyncio.ensure_future(self._call.read())
-            self._read.add_done_callback(
-                lambda read: read.cancelled() or read.exception()
-            )  # else gRPC's would be logged
+            # Without the callback, gRPC would log the error.
+            self._read.add_done_callback(lambda read: read.cancelled() or read.exception())
         return self._read
 
     def _note_status(self, call: Any) -> None:
-        """Called by gRPC the moment that the call ends, and so before a failing write puts its own status there."""
+        """Record the status of an ended call. gRPC calls this at the end, before a failing write can put its own status
+        there.
+        """
         self._status = (
             _value_now(call.code()),
             _value_now(call.trailing_metadata()),
@@ -365,10 +369,10 @@ class ClientSide:
         )
 
     async def _raise_status(self, step: str) -> NoReturn:
-        """The call has ended: its status says why.
+        """Raise the error that the status of the ended call describes.
 
-        A write to an ended call fails with a status of its own, INTERNAL without any detail, just before or after the
-        true one comes.
+        A write to an ended call fails with its own status, INTERNAL without any detail, just before or after the true
+        status comes.
         """
         code, metadata, said = self._status or (grpc.StatusCode.INTERNAL, None, "")
         for _ in range(STATUS_POLLS):
@@ -384,9 +388,9 @@ class ClientSide:
 
 
 def _value_now(value: Coroutine[Any, Any, M]) -> M:
-    """Of a coroutine that has nothing to wait for."""
+    """Return the result of a coroutine that does not wait."""
     try:
         value.send(None)
     except StopIteration as done:
         return done.value  # type: ignore[no-any-return]
-    raise LocalProtocolError("gRPC tells of the end of a call whose status is not known")
+    raise LocalProtocolError("gRPC reports the end of a call, but not its status")

@@ -1,4 +1,4 @@
-"""What a measurement server brings to one request for an aggregate: policy, ledger, labels, and the way of the call."""
+"""Policy, ledger, labels and way of trust that a measurement server applies to one request for an aggregate."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ log = structlog.get_logger(__name__)
 
 
 class AggregateDesk(Call):
-    """walr.Desk for one call."""
+    """Implementation of walr.Desk for one call."""
 
     _way: AtServer
 
@@ -38,7 +38,7 @@ class AggregateDesk(Call):
         await self._way.before_release(tally)
 
     def release(self, tally: Tally) -> NoisySum:
-        joined = self.joined()
+        joined = self.join_state()
         if self.dataset.settings.rows_are_public and self._way.shows_unknown_rows:
             tally.rows_unknown = joined.rows_taken_as_zero
         with self.upload.answering(joined):

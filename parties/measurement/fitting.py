@@ -1,8 +1,8 @@
-"""Label mechanisms are made in a process of their own, which may take so long and so much memory and no more.
+"""Label mechanisms are made in a separate process with limits of time and memory.
 
-A consumer chooses the settings, and some have a server solve linear programs for minutes. The process is told the prior
-and no label: how long it takes, what it needs and whether it fails are matters of the estimate, which was charged
-before it was made.
+An active party chooses the settings, and for some settings a server solves linear programs for minutes. The process
+gets the prior and no label. So its time, its memory and its failure depend on the labels only through the estimated
+prior, which was charged before it was made.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from blindfit.algorithms.errors import BlindfitError, ComputeFailed
 from blindfit.algorithms.privacy.label_mechanisms import LabelMechanism, MechanismSettings, Prior, make_mechanism
 from blindfit.parties.settings import FitSettings
 
-# What a fit imports is there when it starts, and so is not of the memory that it may need.
+# The modules that a fit imports are loaded at its start, so they do not count in the memory that the fit may need.
 IMPORTED = ["blindfit.algorithms.privacy.label_mechanisms", "scipy.optimize", "scipy.sparse", "scipy.special"]
 _processes = multiprocessing.get_context("forkserver")  # forked from a process of one thread: this one has many
 _processes.set_forkserver_preload(IMPORTED)
@@ -28,15 +28,17 @@ MIB = 2**20
 
 
 class LimitedMaker:
-    """`make_mechanism` within limits."""
+    """`make_mechanism` within limits of time and memory."""
 
     def __init__(self, limits: FitSettings) -> None:
         self._limits = limits
 
     def __call__(self, settings: MechanismSettings, epsilon: float, prior: Prior | None) -> LabelMechanism:
-        """Raises:
-        ComputeFailed: a limit was reached.
-        ConfigError, RangeError: these settings make no mechanism.
+        """Return the mechanism.
+
+        Raises:
+            ComputeFailed: a limit was reached.
+            ConfigError, RangeError: these settings make no mechanism.
         """
         if not settings.takes_prior:
             return make_mechanism(settings, epsilon, prior)
@@ -74,7 +76,9 @@ class LimitedMaker:
 
 
 def _make(answer: Connection, limits: FitSettings, *asked: Any) -> None:
-    """In the process: sends the mechanism, the error that refuses it, or None where memory does not suffice."""
+    """Send the mechanism, the error that refuses it, or None if memory does not suffice. This runs in the new
+    process.
+    """
     _limit(limits)
     made: LabelMechanism | BlindfitError | None
     try:
@@ -87,10 +91,10 @@ def _make(answer: Connection, limits: FitSettings, *asked: Any) -> None:
 
 
 def _limit(limits: FitSettings) -> None:
-    """Of processor time too: should the party be killed, nobody else would end this process."""
+    """Limit memory and processor time of this process. If the party is killed, only the second limit ends it."""
     seconds = int(limits.time_limit_s * (os.cpu_count() or 1)) + 1
     wanted = {resource.RLIMIT_CORE: 0, resource.RLIMIT_CPU: seconds}
-    if sys.platform == "linux":  # elsewhere the system does not hold to it
+    if sys.platform == "linux":  # other systems do not enforce the limit
         pages = int(Path("/proc/self/statm").read_text().split()[0])
         wanted[resource.RLIMIT_AS] = pages * resource.getpagesize() + limits.memory_limit_mib * MIB
     for which, most in wanted.items():

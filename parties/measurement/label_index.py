@@ -1,17 +1,16 @@
 """The measurement server's join from ids to labels, on disk.
 
-A table of labels is hashed, sorted and written once (label_index_build.py). A request then joins its ids
-batch by batch against memory-mapped files, and memory holds a few megabytes, whatever the table's size: the
-pages go back to the system after each part of a batch.
+A table of labels is hashed, sorted and written once (label_index_build.py). A request then joins its ids batch by batch
+against memory-mapped files. Memory holds a few megabytes for a table of any size: the pages return to the system after
+each part of a batch.
 
-A request uses a row of the table at most once, and at most `max_rows_per_person` rows of a person: that is
-what bounds the sensitivity of a sum over its rows. Which ids a request names, and in which order, decides
-what is kept; a label never does.
+A request uses a row of the table at most once, and at most `max_rows_per_person` rows of a person: this bounds the
+sensitivity of a sum over its rows. The ids of a request and their order decide which rows are kept; a label never does.
 
-Who is in the table, and whose rows they are, may be private, and whoever uploads ids for nothing can measure how
-long they take. So each id costs the same, known or not, used before or not, within its person's cap or not: an id
-that the table does not have goes all the way with the row that would come after it, every array has the batch's
-length, and nothing is refused before the upload's end.
+The ids in the table and the persons of its rows may be private, and anyone who uploads ids without an answer can
+measure time. So each id takes the same time: known or unknown, new or used before, within its person's limit or above.
+An unknown id passes through all steps with the row that would follow it. Every array has the batch's length, and a
+request is refused only at the upload's end.
 """
 
 from __future__ import annotations
@@ -40,14 +39,14 @@ from blindfit.parties.snapshots.rows_file import Written, without_positive
 
 FORMAT = 2
 HEADER = "header.json"
-RESIDENT_BYTES = 8 << 20  # of the index, mapped at a time; a smaller one stays mapped while a request lasts
+RESIDENT_BYTES = 8 << 20  # part of the index that is mapped at a time; a smaller index stays mapped during a request
 BLOCK_ROWS = 1 << 16  # whole octets of bits
 NO_ROW = 1 << 62
 READ_ALONE = (
-    "its rows were read in one process and only sorted by the workers of [compute]: a table that is in a Parquet file "
-    "is read by all of them"
+    "its rows were read in one process and only sorted by the workers of [compute]: put the table into a Parquet file, "
+    "which all of them can read"
 )
-LEAST_PART = 128  # lookups between two releases; each may map a few neighbouring 64 KiB
+LEAST_PART = 128  # lookups between two releases of pages; each may map 64 KiB around it
 
 Unknown = Literal["refuse", "zero"]
 
@@ -57,8 +56,8 @@ class JoinedBatch:
     """The rows of a batch, in its order.
 
     Attributes:
-        labels: (n,), of the index's type; 0 where `kept` is false, the id is unknown, or came before.
-        kept: bool (n,); false for a person's rows beyond the cap.
+        labels: labels (n,), in the index's type; 0 if `kept` is False, if the id is unknown, or if it came before.
+        kept: bool (n,); False for a person's rows above the limit.
     """
 
     labels: NDArray[Any]
@@ -80,16 +79,18 @@ class LabelIndex:
 
     @property
     def n_persons(self) -> int | None:
-        """None where the dataset has no person column."""
+        """Number of persons; None if the dataset has no person column."""
         return self._header.table.n_persons
 
     @property
     def split_id(self) -> str:
-        """Of shares; else empty."""
+        """Id of the split, for shares; else empty."""
         return self._header.table.split_id
 
     def ids_sha256(self) -> bytes:
-        """Of the ids of a table of shares: equal for equal ids of one split, in whatever order the table has them."""
+        """Return a digest of the ids of a table of shares. It is equal for equal ids of one split, in any order of the
+        table.
+        """
         digest = hashlib.sha256()
         for name in ("high", "low"):
             for block in self.in_order(name):
@@ -97,29 +98,31 @@ class LabelIndex:
         return digest.digest()
 
     def new_request(self, max_rows_per_person: int | None, unknown: Unknown) -> JoinState:
-        """The state of one request; close it when the request ends."""
+        """Return the state of one request; close it when the request ends."""
         if max_rows_per_person is not None and max_rows_per_person < 1:
             raise ConfigError("max_rows_per_person must be at least 1")
         if max_rows_per_person is not None and self.n_persons is None:
             raise ConfigError("max_rows_per_person needs a person column, which this dataset does not declare")
         if unknown == "zero" and self.n_persons is not None:
             raise ConfigError(
-                'unknown_rows = "zero" cannot be used with a person column: a person whose rows are absent '
-                "from the table cannot be capped, so which of her rows are kept could depend on her labels, "
-                "and the sensitivity would double",
+                'unknown_rows = "zero" cannot be used with a person column: no limit per person holds for rows that '
+                "the table lacks. The labels of a person could then decide which rows of the person are kept, and the "
+                "sensitivity would double",
                 hint='list every row in the table, with its label 0 or 1, and set unknown_rows = "refuse"',
             )
         return JoinState(self, max_rows_per_person, unknown)
 
     def labels_in_order(self, max_rows_per_person: int | None) -> Iterator[tuple[NDArray[Any], NDArray[np.bool_]]]:
-        """All labels, block by block, and which of them are among the first so many of their person."""
+        """Yield all labels, block by block, and a mark for each row among the first `max_rows_per_person` of its
+        person.
+        """
         for block, first in self.first_in_order(max_rows_per_person):
             yield self._files["label"].array[block].copy(), first
 
     def first_in_order(self, max_rows_per_person: int | None) -> Iterator[tuple[slice, NDArray[np.bool_]]]:
-        """All rows, block by block, and which of them are among the first so many of their person.
+        """Yield all rows, block by block, and a mark for each row among the first `max_rows_per_person` of its person.
 
-        The order is that of secret hashes of the ids: no label has a bearing on which rows of a person come first.
+        The order follows secret hashes of the ids, so the first rows of a person do not depend on labels.
         """
         with self.new_request(max_rows_per_person, "refuse") as state:
             for start in range(0, self.n_rows, BLOCK_ROWS):
@@ -132,14 +135,16 @@ class LabelIndex:
                     file.release()
 
     def in_order(self, field: Literal["high", "low"]) -> Iterator[NDArray[Any]]:
-        """One of the index's columns, block by block, as it was opened, whatever is at its path by now."""
+        """Yield one of the index's columns, block by block, from the file that was opened, even if its path now has
+        another.
+        """
         file = self._files[field]
         for start in range(0, self.n_rows, BLOCK_ROWS):
             yield file.array[start : start + BLOCK_ROWS].copy()
             file.release()
 
     def frozen(self, label: str) -> Header:
-        """The header of a copy with labels of another type, and without persons."""
+        """Return the header of a copy with labels of another type, and without persons."""
         table = replace(self._header.table, n_persons=None, label=label)
         return replace(self._header, table=table)
 
@@ -154,9 +159,10 @@ class LabelIndex:
         self.close()
 
     def _find(self, high: Words, low: Words) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """The place of each hash in the table, or of the row that would come after it, and whether it is there.
+        """Return the place of each hash in the table (or of the row that would follow it), and True for each that is
+        there.
 
-        `high` is sorted, and so the places are.
+        `high` is sorted, and so are the places.
         """
         table_high, table_low = self._files["high"].array, self._files["low"].array
         first = np.minimum(np.searchsorted(table_high, high), self.n_rows - 1)
@@ -170,11 +176,11 @@ class LabelIndex:
 
 
 class JoinState:
-    """What one request has used so far: a bit for each row of the table, a count for each person.
+    """The part of the index that one request has used so far: a bit for each row of the table, a count for each person.
 
     Attributes:
-        unknown: How many ids the table did not have. This depends on who is in the table.
-        again: How many known ids came a second time, in another batch.
+        unknown: number of ids that the table does not have. This depends on who is in the table.
+        again: number of known ids that came a second time, in another batch.
     """
 
     def __init__(self, index: LabelIndex, max_rows_per_person: int | None, unknown: Unknown) -> None:
@@ -189,10 +195,11 @@ class JoinState:
             self._counts = MappedArray.temporary(index.n_persons, "<u4", beside)
 
     def join(self, ids: list[str] | pa.Array) -> JoinedBatch:
-        """Joins the next rows of the request, ids in whatever spelling; `check` says at its end if it can be answered.
+        """Join the next rows of the request, ids in any spelling. At the end, `check` refuses a request that has no
+        answer.
 
         Raises:
-            DuplicateId: Two equal ids in this batch, known or not; the request is over.
+            DuplicateId: two ids in this batch are equal, known or not; the request is over.
         """
         texts = one_spelling(pa.array(ids, pa.string()) if isinstance(ids, list) else ids)
         high, low = hash_texts(texts, self._index._header.keys.ids)
@@ -208,12 +215,13 @@ class JoinState:
         return JoinedBatch(_only(joined.label, kept), kept)
 
     def check(self) -> None:
-        """To be called when all rows have come, before anything is made of them. Nothing under unknown="zero", where
-        an id of an earlier batch counts as label 0, like an unknown one.
+        """Check that the rows can be answered. Call it when all rows have come, before anything is computed from them.
+
+        It checks nothing under unknown="zero": there an id of an earlier batch counts as label 0, like an unknown id.
 
         Raises:
-            DuplicateId: An id was used in two batches.
-            UnknownId: The table does not have an id.
+            DuplicateId: two batches have the same id.
+            UnknownId: the table does not have an id.
         """
         if self._refuses and self.again:
             raise DuplicateId(self._first_again)
@@ -222,11 +230,11 @@ class JoinState:
 
     @property
     def rows_taken_as_zero(self) -> int:
-        """Rows that counted as label 0 under unknown="zero": the table does not have their ids, or they came again."""
+        """Number of rows with label 0 under unknown="zero": the table lacks their ids, or the ids came before."""
         return 0 if self._refuses else self.unknown + self.again
 
     def count_within(self, max_rows_per_person: int | None) -> int:
-        """How many of the rows that came are among the first so many of their person, in the index's order."""
+        """Return the number of rows that came and are among the first of their person, in the index's order."""
         count = 0
         for block, first in self._index.first_in_order(max_rows_per_person):
             octets = self._used.array[block.start >> 3 : (block.stop + 7) >> 3]
@@ -247,19 +255,19 @@ class JoinState:
         self.close()
 
     def _refuse_twins(self, high: Words, low: Words, order: NDArray[np.int64]) -> None:
-        """lexsort is stable: of two equal ids the second in order is the later row."""
+        """Refuse equal ids in a batch. lexsort is stable, so the second of two equal ids in order is the later row."""
         twins = np.flatnonzero((high[1:] == high[:-1]) & (low[1:] == low[:-1]))
         if twins.size:
             raise DuplicateId(self._n_seen + 1 + int(order[twins + 1].min()))
 
     def _parts(self, order: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
-        """The sorted batch in parts: as hashes are uniform, each touches about RESIDENT_BYTES."""
+        """Yield the sorted batch in parts. Each part touches about RESIDENT_BYTES, because hashes are uniform."""
         mapped = self._map()
         n_parts = 1 + sum(file.size_bytes for file in mapped) // RESIDENT_BYTES
         size = max(LEAST_PART, len(order) // n_parts + 1)
         for start in range(0, len(order), size):
             yield order[start : start + size]
-            if n_parts > 1:  # to map pages again and again takes longer than to look something up in them
+            if n_parts > 1:  # mapping the pages of one part repeatedly would take longer than the lookups
                 self._release(mapped)
 
     def _release(self, mapped: list[MappedArray]) -> None:
@@ -280,15 +288,15 @@ class JoinState:
             joined.person[part] = self._index._files["person"].array[place]
 
     def _mark_used(self, place: NDArray[np.int64], known: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Sets the bits of the known rows, which are distinct, and returns which of them were set before."""
+        """Set the bits of the known rows, which are distinct, and return which of them were set before."""
         byte, bit = place >> 3, (1 << (place & 7)).astype(np.uint8)
         used = self._used.array
         again: NDArray[np.bool_] = ((used[byte] & bit) != 0) & known
-        np.add.at(used, byte, _only(bit, known & ~again))  # of bits that are 0, so that a sum is an or
+        np.add.at(used, byte, _only(bit, known & ~again))  # these bits are 0, so the sum equals an or
         return again
 
     def _note(self, joined: _Joining) -> None:
-        """Sums and minima over the whole batch, whatever is in it."""
+        """Add the batch to the counts and the first places. Every batch takes the same steps."""
         row = np.arange(self._n_seen + 1, self._n_seen + 1 + len(joined.known))
         self.unknown += int((~joined.known).sum())
         self.again += int(joined.again.sum())
@@ -297,7 +305,7 @@ class JoinState:
         self._n_seen += len(row)
 
     def _within_cap(self, person: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Whether each row is among the first `max_rows_per_person` of its person, in the request's order."""
+        """Return True for each row among the first `max_rows_per_person` of its person, in the request's order."""
         if self._counts is None or self._cap is None:
             return np.ones(len(person), np.bool_)
         kept = np.empty(len(person), np.bool_)
@@ -307,16 +315,18 @@ class JoinState:
 
 
 def _only(values: NDArray[Any], chosen: NDArray[np.bool_]) -> NDArray[Any]:
-    """0 in the place of the others. On the bits: a product of reals takes longer for some than for others."""
+    """Return the chosen values, and 0 for the others. It works on bits, because the time of a product of reals depends
+    on them.
+    """
     bits = values.view(f"u{values.itemsize}")
     only: NDArray[Any] = (bits & -chosen.astype(bits.dtype)).view(values.dtype)
     return only
 
 
 def _by_person(person: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The order that sorts rows by person, and those of a person as they came.
+    """Return the order that sorts rows by person, with the rows of one person in the order in which they came.
 
-    Shuffled first: to sort distinct numbers in random order takes a time that tells nothing of them.
+    The keys are shuffled first: the time to sort distinct numbers in random order reveals nothing about them.
     """
     keys = person.astype(np.uint64) << np.uint64(32) | np.arange(len(person), dtype=np.uint64)
     np.random.default_rng().shuffle(keys)
@@ -325,7 +335,7 @@ def _by_person(person: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _count(counts: NDArray[np.uint32], person: NDArray[np.int64]) -> NDArray[np.int64]:
-    """How many rows of its person came before each row; counts these as well. `person` is sorted."""
+    """Return the number of rows of its person before each row, and count these rows too. `person` is sorted."""
     row = np.arange(len(person))
     is_first = np.concatenate([[True], person[1:] != person[:-1]])
     earlier: NDArray[np.int64] = counts[person] + row - np.maximum.accumulate(row * is_first)
@@ -335,7 +345,7 @@ def _count(counts: NDArray[np.uint32], person: NDArray[np.int64]) -> NDArray[np.
 
 @dataclass(frozen=True, repr=False, eq=False)
 class _Joining:
-    """A batch while it is joined, filled part by part."""
+    """A batch during its join, filled part by part."""
 
     known: NDArray[np.bool_]
     again: NDArray[np.bool_]
@@ -361,7 +371,9 @@ class Header:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Header:
-        """Raises ValueError, KeyError or TypeError where the text is not `to_json` of this format."""
+        """Return the header of a text. Raise ValueError, KeyError or TypeError if the text has not the format of
+        `to_json`.
+        """
         content = json.loads(text)
         if content["format"] != FORMAT:
             raise ValueError(f"format {content['format']}")
@@ -372,14 +384,15 @@ class Header:
 def write_index(
     source: Source, directory: Path, vault: Vault = PLAIN, open_workers: OpenWorkers = in_this_process
 ) -> Written:
-    """The index of a source, in a directory that is empty.
+    """Build the index of a source in an empty directory.
 
     Args:
-        open_workers: those of the party's own cluster, where it has one; opened where the table is large enough.
+        open_workers: opener of the workers of the party's own cluster, if it has one; used for a table that is large
+            enough.
 
     Raises:
-        DataError: The table is wrong in any way.
-        ComputeFailed: the workers cannot be reached, were lost, or too slow.
+        DataError: the table has an error.
+        ComputeFailed: the workers cannot be reached, were lost, or were too slow.
     """
     if source.settings.label is None:
         raise ConfigError(f"{source.name}: a measurement server's dataset needs a label column")
@@ -390,10 +403,10 @@ def write_index(
         remarks = [READ_ALONE] if rows.read_alone(table.n_rows) else []
     positive = source.settings.positive
     if positive is not None and not MappedArray.open(directory / "label", table.label).array.any():
-        # A remark to its operator alone, and no refusal: a job may be waiting.
+        # A remark to the server's operator only, and no refusal: a job may be waiting.
         remarks.append(without_positive(source.name, positive))
     table = replace(table, split_id=split_id)
-    write_private(directory / HEADER, vault.sealed(HEADER, Header(table, keys).to_json().encode()))
+    write_private(directory / HEADER, vault.seal(HEADER, Header(table, keys).to_json().encode()))
     return Written(table.n_rows, content_sha256, remarks=tuple(remarks), ids=lambda: _people_of(source))
 
 
@@ -404,7 +417,7 @@ def _people_of(source: Source) -> Iterator[Any]:
 
 
 def open_index(directory: Path, vault: Vault = PLAIN) -> LabelIndex:
-    """Raises DataError: it is not whole, or of another format."""
+    """Open an index. Raise DataError if it is incomplete, or has another format."""
     try:
         header = Header.from_json(vault.read(directory / HEADER))
         if _is_whole(directory, header.table):
@@ -412,7 +425,7 @@ def open_index(directory: Path, vault: Vault = PLAIN) -> LabelIndex:
     except (OSError, ValueError, KeyError, TypeError):
         pass
     raise DataError(
-        f"{directory} has no label index, or a damaged one",
+        f"{directory} has no label index, or the index is damaged",
         hint="restore it from a backup, or publish the dataset again",
     )
 

@@ -1,22 +1,22 @@
-"""Building the label index: an external sort by ranges of hashes, in this process or by the workers of a cluster.
+"""Build of the label index: an external sort by ranges of hashes, in this process or by the workers of a cluster.
 
-    pass | a task takes                   | and leaves, by ranges of
-    1    | a part of the rows             | the ids' hashes: a record of each row
-    2    | a range of the ids' hashes     | the persons' hashes: who has which place in the index
-    3    | a range of the persons' hashes | the places: a number of the person for each, from 0 in each range
-    4    | a range of the places          | nothing
+| pass | a task takes                   | and leaves, by ranges of
+| 1    | a part of the rows             | the ids' hashes: a record of each row
+| 2    | a range of the ids' hashes     | the persons' hashes: the person of each place in the index
+| 3    | a range of the persons' hashes | the places: a number of the person for each, from 0 in each range
+| 4    | a range of the places          | no records
 
-Pass 2 sorts, looks for two equal ids, and writes its piece of the index's files of hashes and labels; pass 4 writes a
-piece of the file of persons. Passes 3 and 4 run only where the dataset has a person column. The pieces are put together
-in the order of their ranges, so the files are the same whoever wrote them.
+Pass 2 sorts, searches for two equal ids, and writes its piece of the index's files of hashes and labels. Pass 4 writes
+a piece of the file of persons. Passes 3 and 4 run only if the dataset has a person column. The pieces are joined in the
+order of their ranges, so the files do not depend on the workers that wrote them.
 
-A range is of some of 256 buckets by the first byte of what it is of; a task has one bucket in memory at a time (130 MB
-at a billion rows). Records that are few enough to be held are one bucket, which needs no file. Without a cluster a pass
-is one task. What tasks leave lies in a folder of the index's directory, on a disk that all workers share. With labels 0
-and 1 a row takes 50 bytes there, with persons 66, before they are 17 or 21.
+A range consists of some of 256 buckets, by the first byte of a hash or a place. A task has one bucket in memory at a
+time (130 MB at 1,000,000,000 rows). Records that are few enough to stay in memory are one bucket, which needs no file.
+Without a cluster a pass is one task. Tasks leave their files in a folder of the index's directory, on a disk that all
+workers share. With labels 0 and 1, a row takes 50 bytes there, or 66 with persons, and 17 or 21 in the final index.
 
-Two persons whose 64-bit hashes collide (3e-8 at a million persons) share one allowance: fewer rows are kept than could
-be, never more.
+Two persons whose 64-bit hashes collide share one limit of rows. The probability is 3e-8 at 1,000,000 persons. Fewer
+rows are then kept than the limit allows, never more.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ from blindfit.parties.measurement.bucket_files import (
     write_whole,
 )
 
-HELD_RECORDS = 1 << 17  # in a task's memory before they go to its file; a table of fewer needs no cluster
+HELD_RECORDS = 1 << 17  # records in a task's memory before they go to its file; a smaller table needs no cluster
 TASKS_OF_A_WORKER = 4
-MOST_ROWS_OF_A_TASK = 1 << 22  # some ten seconds of work, of which a lost worker costs no more
+MOST_ROWS_OF_A_TASK = 1 << 22  # some ten seconds of work, which is all that a lost worker costs
 WORKING = "building"  # folder
-COPIED_BYTES = 1 << 22  # at a time
+COPIED_BYTES = 1 << 22  # size of one copy
 
 FILES: dict[str, str] = {"high": "<u8", "low": "<u8", "label": "u1", "person": "<u4"}
-SORTED = ("high", "low", "label")  # of them, those that pass 2 writes
+SORTED = ("high", "low", "label")  # files that pass 2 writes
 LABELS = {"binary": "u1", "number": "<f8", "share": "<u8"}  # dtypes by the source's label_kind
 OWNER = np.dtype([("person", "<u8"), ("place", "<u8")])
 NUMBERED = np.dtype([("place", "<u8"), ("number", "<u4")])
@@ -65,13 +65,13 @@ NUMBERED = np.dtype([("place", "<u8"), ("number", "<u4")])
 
 @dataclass(frozen=True)
 class Built:
-    """What the header says of the table."""
+    """Description of the table in the index's header."""
 
     n_rows: int
     n_persons: int | None
-    longest_run: int  # rows whose high 64 bits are equal: 1, but for a collision
+    longest_run: int  # rows whose high 64 bits are equal: 1, except after a collision
     label: str = FILES["label"]  # dtype
-    split_id: str = ""  # of shares
+    split_id: str = ""  # only for shares
 
     def dtypes(self) -> dict[str, str]:
         has = {name: dtype for name, dtype in FILES.items() if name != "person" or self.n_persons is not None}
@@ -91,7 +91,7 @@ class IndexKeys:
 
     @classmethod
     def of_split(cls, split_id: str) -> IndexKeys:
-        """Two tables of one split have their ids in one order, under one key."""
+        """Return keys for the tables of one split, so that their ids have the same order under the same key."""
         return cls(HashKeys.of_split(split_id), HashKeys.random())
 
 
@@ -104,12 +104,12 @@ def row_dtype(label: str) -> np.dtype[Any]:
 
 @dataclass(frozen=True, repr=False)
 class IndexTask:
-    """Of one pass.
+    """A task of one pass.
 
     Args:
-        number: of its part or range; with its pass, the name of what it writes.
-        directory: of all that tasks leave.
-        alone: whether it is the only one of its pass, and whoever needs what it leaves is in this process.
+        number: number of its part or range; with the pass, it names the files that the task writes.
+        directory: folder of all files that tasks leave.
+        alone: True if this is the only task of its pass, and its records are used in this process.
     """
 
     number: int
@@ -133,8 +133,10 @@ class IndexTask:
 
 @dataclass(frozen=True, repr=False)
 class ReadPart:
-    """Args:
-    wrong: with the rows, in the order in which one process would find it.
+    """The result of pass 1 for one part of the rows.
+
+    Args:
+        wrong: errors in the rows, in the order in which one process would find them.
     """
 
     content: ContentDigest
@@ -143,7 +145,7 @@ class ReadPart:
 
 
 def split_of_part(source: Source, split_id: str) -> DataError | None:
-    """What is wrong with the split of some row."""
+    """Return the error of a row that has another split; None if all rows have this split."""
     try:
         source.split_id(split_id)
     except DataError as error:
@@ -152,7 +154,7 @@ def split_of_part(source: Source, split_id: str) -> DataError | None:
 
 
 def read_part(task: IndexTask, source: Source, keys: IndexKeys) -> ReadPart:
-    """Pass 1."""
+    """Run pass 1."""
     row, content = row_dtype(task.label), ContentDigest()
     with task.leaving("rows", row) as rows:
         try:
@@ -169,9 +171,11 @@ def read_part(task: IndexTask, source: Source, keys: IndexKeys) -> ReadPart:
 
 @dataclass(frozen=True, repr=False)
 class SortedRange:
-    """Args:
-    longest_run: rows whose high 64 bits are equal.
-    again: the first row whose id another one has, and that one, which comes before it.
+    """The result of pass 2 for one range.
+
+    Args:
+        longest_run: largest number of rows whose high 64 bits are equal.
+        again: first row whose id another row has, and that other row, which comes before it.
     """
 
     longest_run: int
@@ -180,16 +184,16 @@ class SortedRange:
 
 
 def sort_range(task: IndexTask, rows: Sequence[Bucketed], place: int) -> SortedRange:
-    """Pass 2.
+    """Run pass 2.
 
     Args:
-        place: of its first row in the index.
+        place: place of its first row in the index.
     """
     longest_run, again = 0, []
     with ExitStack() as closing:
         owners = closing.enter_context(task.leaving("owners", OWNER))
         outputs = {name: closing.enter_context(write_whole(task.path(name))) for name in SORTED}
-        for bucket in _joined(rows):
+        for bucket in _join_buckets(rows):
             ordered = _in_order(bucket)
             again += _first_again(ordered)
             longest_run = max(longest_run, _longest_run(ordered["high"]))
@@ -203,8 +207,8 @@ def sort_range(task: IndexTask, rows: Sequence[Bucketed], place: int) -> SortedR
         return SortedRange(longest_run, owners.left() if task.has_persons else None, min(again, default=None))
 
 
-def _joined(left: Sequence[Bucketed]) -> Iterator[Records]:
-    """Each bucket that holds anything, in order, from all that tasks left of it."""
+def _join_buckets(left: Sequence[Bucketed]) -> Iterator[Records]:
+    """Yield each bucket that holds records, in order, from the files of all tasks."""
     for pieces in zip(*(each.buckets() for each in left), strict=True):
         bucket = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
         if len(bucket):
@@ -212,7 +216,7 @@ def _joined(left: Sequence[Bucketed]) -> Iterator[Records]:
 
 
 def _in_order(records: Records) -> Records:
-    """By hash and, of equal ids, by row: whichever tasks read them."""
+    """Return records sorted by hash. Equal ids are sorted by row, so the order does not depend on the tasks."""
     high = np.ascontiguousarray(records["high"])
     order = np.argsort(high)
     ordered = high[order]
@@ -236,10 +240,10 @@ def _longest_run(ordered: NDArray[Any]) -> int:
 
 
 def number_range(task: IndexTask, owners: Sequence[Bucketed], n_rows: int) -> tuple[int, Bucketed]:
-    """Pass 3: how many persons the range has, and their numbers, from 0."""
+    """Run pass 3: return the number of persons in the range, and their numbers, from 0."""
     n_persons = 0
     with task.leaving("numbered", NUMBERED) as numbered:
-        for bucket in _joined(owners):
+        for bucket in _join_buckets(owners):
             distinct, number = np.unique(bucket["person"], return_inverse=True)
             place = bucket["place"]
             numbered.add(records_of(NUMBERED, place=place, number=number + n_persons), place * N_BUCKETS // n_rows)
@@ -248,10 +252,10 @@ def number_range(task: IndexTask, owners: Sequence[Bucketed], n_rows: int) -> tu
 
 
 def place_range(task: IndexTask, numbered: Sequence[Bucketed], first_numbers: Sequence[int]) -> None:
-    """Pass 4.
+    """Run pass 4.
 
     Args:
-        first_numbers: of the persons of each range of pass 3.
+        first_numbers: first number of the persons in each range of pass 3.
     """
     with write_whole(task.path("person")) as output:
         for pieces in zip(*(each.buckets() for each in numbered), strict=True):
@@ -266,7 +270,7 @@ def place_range(task: IndexTask, numbered: Sequence[Bucketed], first_numbers: Se
 
 @dataclass(frozen=True, repr=False)
 class Reading:
-    """A source's rows in parts, and who reads them."""
+    """A source's rows in parts, and the workers that read them."""
 
     source: Source
     parts: Sequence[Source]
@@ -278,11 +282,11 @@ class Reading:
         return self.workers is not THIS_PROCESS
 
     def read_alone(self, n_rows: int) -> bool:
-        """Whether workers sort what one process read, as it could not be read in parts."""
+        """Return True if workers sort rows that one process read, because the rows could not be read in parts."""
         return not self.in_parts and n_rows >= HELD_RECORDS and self.open_workers is not in_this_process
 
     def split_id(self) -> str:
-        """As that of the source: the same error, too."""
+        """Return the id of the split. It is the source's own id, and so is the error."""
         if not self.in_parts:
             return self.source.split_id()
         split_id = self.source.part(0, 1).split_id()
@@ -292,7 +296,9 @@ class Reading:
         return split_id
 
     def sorting(self, read: Sequence[Bucketed]) -> AbstractContextManager[Workers]:
-        """Whoever sorts: the workers too where this process alone could read, but not what it still holds."""
+        """Return the workers that sort. If only this process could read, the cluster's workers sort its records, unless
+        they are still in this process's memory.
+        """
         if self.in_parts or read[0].held is not None:
             return nullcontext(self.workers)
         return self.open_workers()
@@ -300,7 +306,7 @@ class Reading:
 
 @contextmanager
 def reading(source: Source, open_workers: OpenWorkers) -> Iterator[Reading]:
-    """Opens workers only where they can read parts of a source that is worth it."""
+    """Open workers only if they can read parts of a source, and the source is large enough."""
     n_rows = source.n_rows
     if n_rows is None or n_rows < HELD_RECORDS:
         yield Reading(source, [source], THIS_PROCESS, open_workers)
@@ -311,9 +317,9 @@ def reading(source: Source, open_workers: OpenWorkers) -> Iterator[Reading]:
 
 
 def _parts_of(source: Source, n_rows: int, n_workers: int) -> list[Source]:
-    """Whole batches: what is wrong in one is found in the order in which one process finds it."""
+    """Return parts of whole batches. So the first error is the same as in one process."""
     size = source.settings.batch_rows
-    most = -(-n_rows // HELD_RECORDS)  # beyond, a part is hardly worth its way
+    most = -(-n_rows // HELD_RECORDS)  # smaller parts are not worth their transport
     batches = even_slices(-(-n_rows // size), min(_n_tasks(n_rows, n_workers), most))
     return [source.part(part.start * size, min(part.stop * size, n_rows)) for part in batches]
 
@@ -323,23 +329,23 @@ def _n_tasks(n_rows: int, n_workers: int) -> int:
 
 
 def build_files(reading: Reading, keys: IndexKeys, directory: Path) -> tuple[Built, str]:
-    """Writes the sorted files into an empty directory, which the caller removes if this raises.
+    """Write the sorted files into an empty directory, which the caller removes if this raises.
 
     Returns:
         The table, and the digest of its content.
 
     Raises:
-        DataError: what is wrong with the rows, first of all what comes first.
+        DataError: there is an error in the rows; the error of the first row comes first.
         ComputeFailed: the workers were lost, or too slow.
     """
     with _working_folder(directory.absolute() / WORKING) as working:
         build = _Build(reading.source, working)
         content, rows = build.read(reading, keys)
         with reading.sorting(rows) as workers:
-            longest_run, owners = build.sorted(rows, workers)
+            longest_run, owners = build.sort(rows, workers)
             for each in rows:
                 each.path.unlink(missing_ok=True)
-            n_persons = None if owners is None else build.numbered(owners, content.n_rows, workers)
+            n_persons = None if owners is None else build.number(owners, content.n_rows, workers)
         table = Built(content.n_rows, n_persons, longest_run, build.label)
         for name, dtype in table.dtypes().items():
             _put_together(build.pieces[name], directory / name, table.n_rows * np.dtype(dtype).itemsize)
@@ -348,7 +354,9 @@ def build_files(reading: Reading, keys: IndexKeys, directory: Path) -> tuple[Bui
 
 @contextmanager
 def _working_folder(path: Path) -> Iterator[Path]:
-    """Gone in the end, though a task that was given up as lost may still begin a file there."""
+    """Yield a folder and remove it at the end, although a task that was given up as lost may still begin a file
+    there.
+    """
     path.mkdir(mode=0o700)
     try:
         yield path
@@ -359,14 +367,15 @@ def _working_folder(path: Path) -> Iterator[Path]:
                 break
             time.sleep(wait_s)
     if path.exists():
-        shutil.rmtree(path)  # an index is whole, or says why it is not
+        shutil.rmtree(path)  # an error here is reported: the index must be complete
 
 
 class _Build:
-    """The passes.
+    """The passes of one build.
 
     Attributes:
-        pieces: of each of the index's files, in order. What a listing of a shared disk has may be old; names are not.
+        pieces: paths of the pieces of each of the index's files, in order. They are recorded, because the listing of a
+            shared disk may be old.
     """
 
     def __init__(self, source: Source, working: Path) -> None:
@@ -384,8 +393,8 @@ class _Build:
                 raise each.wrong
         return ContentDigest.of(each.content for each in found), [each.rows for each in found if each.rows is not None]
 
-    def sorted(self, rows: Sequence[Bucketed], workers: Workers) -> tuple[int, list[Bucketed] | None]:
-        """The longest run, and owners."""
+    def sort(self, rows: Sequence[Bucketed], workers: Workers) -> tuple[int, list[Bucketed] | None]:
+        """Return the longest run, and the owners of the rows."""
         ranges = self._ranges(rows, workers)
         sizes = [sum(len(each) for each in of_range) for _, of_range in ranges]
         places = np.cumsum([0, *sizes]).tolist()
@@ -398,7 +407,7 @@ class _Build:
         owners = [each.owners for each in found if each.owners is not None]
         return max(each.longest_run for each in found), owners if self.has_persons else None
 
-    def numbered(self, owners: Sequence[Bucketed], n_rows: int, workers: Workers) -> int:
+    def number(self, owners: Sequence[Bucketed], n_rows: int, workers: Workers) -> int:
         found = workers.map(number_range, [(*each, n_rows) for each in self._ranges(owners, workers)])
         first_numbers = np.cumsum([0, *(count for count, _ in found)]).tolist()
         places = self._ranges([left for _, left in found], workers)
@@ -417,10 +426,10 @@ class _Build:
 
 
 def _put_together(pieces: Sequence[Path], path: Path, size_bytes: int) -> None:
-    """One file of all, on the disk.
+    """Write one file from all pieces, and wait until it is on the disk.
 
     Raises:
-        DataError: it has not the size that it should have.
+        DataError: the file does not have its expected size.
     """
     pieces[0].replace(path)
     with open_private(path, "ab") as file:
@@ -433,5 +442,5 @@ def _put_together(pieces: Sequence[Path], path: Path, size_bytes: int) -> None:
         if file.tell() != size_bytes:
             raise DataError(
                 f"{path} has {file.tell():,} bytes, not the {size_bytes:,} that were written",
-                hint="put data_dir on a disk on which the files of each worker are seen by all others",
+                hint="put data_dir on a disk on which each worker sees the files of all others",
             )

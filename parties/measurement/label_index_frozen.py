@@ -1,7 +1,7 @@
-"""Remembered labels: a label index as it was at a release, with the noisy labels in the place of the true ones.
+"""Stored labels: a label index as it was at a release, with the noisy labels in the place of the true ones.
 
-An index may be built anew at any time, under other keys and so in another order; what was released must be found again
-for ever. So a release keeps the hashes and their keys beside its labels.
+An index may be built again at any time, under other keys and so in another order, but a released label must be found
+again for ever. So a release keeps the hashes and their keys next to its labels.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ _READ_BYTES = 2**20
 
 
 def freeze(index: LabelIndex, directory: Path, blocks: Iterable[NDArray[np.int64]], vault: Vault = PLAIN) -> str:
-    """Writes everything into an empty directory, on the disk when it returns.
+    """Write everything into an empty directory; it is on the disk when this returns.
 
     Args:
-        blocks: the noisy labels in the index's order.
+        blocks: noisy labels in the index's order.
 
     Returns:
         SHA-256 of the noisy labels, as 64-bit little-endian integers.
     """
     for name in ("high", "low"):
         _write(directory / name, index.in_order(name), FILES[name])
-    write_private(directory / HEADER, vault.sealed(HEADER, index.frozen(LABEL).to_json().encode()))
+    write_private(directory / HEADER, vault.seal(HEADER, index.frozen(LABEL).to_json().encode()))
     sha256 = _write(directory / "label", blocks, LABEL)
     for path in (directory, directory.parent):
         sync_directory(path)
@@ -43,8 +43,10 @@ def freeze(index: LabelIndex, directory: Path, blocks: Iterable[NDArray[np.int64
 
 
 def open_frozen(directory: Path, sha256: str, vault: Vault = PLAIN) -> LabelIndex:
-    """Raises:
-    LedgerUnavailable: the files are not those that were remembered; other noise must never take their place.
+    """Open the stored labels of a release.
+
+    Raises:
+        LedgerUnavailable: the files are not the files that were stored; other noise must never take their place.
     """
     try:
         digest = hashlib.sha256()
@@ -58,13 +60,13 @@ def open_frozen(directory: Path, sha256: str, vault: Vault = PLAIN) -> LabelInde
     except (OSError, ValueError, KeyError, TypeError) as error:
         reason = f"cannot be read: {error}"
     raise LedgerUnavailable(
-        f"the labels that were released are remembered in {directory}, but {reason}: nothing is released",
+        f"the labels that were released are stored in {directory}, but {reason}: nothing is released",
         hint="restore this directory from a backup; another name of the release asks for new noise and is charged",
     )
 
 
 def _write(path: Path, blocks: Iterable[NDArray[Any]], dtype: str) -> str:
-    """SHA-256 of what was written; mode 0600."""
+    """Write a private file (mode 0600), and return SHA-256 of its content."""
     digest = hashlib.sha256()
     with new_private(path) as file:
         for block in blocks:

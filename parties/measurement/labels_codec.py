@@ -1,4 +1,4 @@
-"""The messages of algorithms/protocols/label_dp/release.py <-> protos/measurement.proto."""
+"""Conversion of the messages of algorithms/protocols/label_dp/release.py to and from protos/measurement.proto."""
 
 from __future__ import annotations
 
@@ -101,9 +101,9 @@ def _settings_from_pb(message: pb.LabelMechanismSettings, culprit: str) -> Mecha
             prior=Prior(np.array(prior.edges), np.array(prior.masses)) if message.HasField("prior") else None,
             **options,
         )
-    except BlindfitError as error:  # about the consumer's own settings, and so for it to read
+    except BlindfitError as error:  # about the active party's own settings, so the party may read it
         raise _make_error(culprit, "mechanism", error.message) from None
-    if (enough := settings.grid.cells) != message.cells:  # a default count, which our own client makes finer
+    if (enough := settings.grid.cells) != message.cells:  # our own client makes a default count finer
         raise _make_error(
             culprit, "cells", f"the noise would be smaller than 2^16 grid steps: take {enough} cells or more"
         )

@@ -1,4 +1,4 @@
-"""Arrays that live in files: the process holds only the pages that it is using now."""
+"""Arrays that live in files: the process holds only the pages that it uses now."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ class MappedArray:
 
     @classmethod
     def open(cls, path: Path, dtype: DTypeLike) -> MappedArray:
-        """An existing file, not empty, to read."""
+        """Open an existing file that is not empty, for reading."""
         with path.open("rb") as file:
             return cls(file.fileno(), dtype, writable=False)
 
     @classmethod
     def temporary(cls, length: int, dtype: DTypeLike, directory: Path) -> MappedArray:
-        """Zeros on disk under no name: nothing remains of them, however the process ends.
+        """Return an array of zeros in an unnamed file on disk. The file is removed when the process ends, in any way.
 
         Raises:
-            ConfigError: no room on the disk. (A sparse file would say so only when it is written through the map, by a
+            ConfigError: the disk is full. (A sparse file would report this only at a later write through the map, by a
                 signal that ends the process.)
         """
         size = length * np.dtype(dtype).itemsize
@@ -49,8 +49,8 @@ class MappedArray:
                 _allocate(file.fileno(), size)
             except OSError as error:
                 raise ConfigError(
-                    f"{directory} has no room for {size} bytes of working files: {error.strerror}",
-                    hint="make room on its disk",
+                    f"{directory} has no space for {size} bytes of working files: {error.strerror}",
+                    hint="make space on its disk",
                 ) from None
             return cls(file.fileno(), dtype, writable=True)
 
@@ -59,7 +59,7 @@ class MappedArray:
         return self.array.nbytes
 
     def release(self) -> None:
-        """Gives the pages back to the system; the file keeps what they hold."""
+        """Give the pages back to the system; the file keeps their content."""
         self._map.madvise(mmap.MADV_DONTNEED)
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Waiting for what a peer says when it is ready, which may take longer than a step."""
+"""Receive a message that may take longer than a step."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 async def patient(receive: Callable[[], Awaitable[T]], patience_s: float) -> T:
-    """Begins to receive again until the time is up. Raises PeerTimeout."""
+    """Receive again until the time is over; then raise PeerTimeout."""
     loop = asyncio.get_running_loop()
     give_up = loop.time() + patience_s
     while True:
@@ -24,7 +24,9 @@ async def patient(receive: Callable[[], Awaitable[T]], patience_s: float) -> T:
 
 
 def begin_quietly(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-    """Begin work whose error is for whoever awaits the task later; asyncio would log it if nobody did."""
+    """Begin work whose error is raised when the task is awaited; asyncio would log the error of a task that nobody
+    awaits.
+    """
     task = asyncio.create_task(work)
     task.add_done_callback(lambda done: done.cancelled() or done.exception())
     return task

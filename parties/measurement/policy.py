@@ -1,4 +1,4 @@
-"""What a measurement server refuses of label-dp jobs: it releases their labels, so this room applies the policy."""
+"""Policy of a measurement server for label-dp jobs, whose labels it releases."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from blindfit.parties.settings import PartySettings, SystemPolicy
 
 
 class LabelDPPolicy(SystemPolicy):
-    """What a measurement server refuses of label-dp jobs."""
+    """Policy of a measurement server for label-dp jobs."""
 
     mechanisms: list[str] | None = Field(None, min_length=1)
-    """Mechanisms by which a job may have labels randomised. By default all of them."""
+    """Mechanisms that a job may use to randomise labels. By default all of them. A shorter list refuses more jobs."""
 
     @property
     def allowed(self) -> list[str]:

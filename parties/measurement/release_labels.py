@@ -1,11 +1,12 @@
-"""Label releases of a measurement server: made once, charged once, remembered for ever.
+"""Label releases of a measurement server: made once, charged once, stored for ever.
 
-A release is charged before anything depends on a label: how long a fit to an estimated prior takes, and whether it
-fails, is paid for. From its charge until its labels are remembered it is under way. Where a process ends in between,
-the charge stays, and nothing is drawn again.
+A release is charged before anything depends on a label, so the time of a fit to an estimated prior, and its failure,
+are paid for. From its charge until its labels are stored, the release is in progress. If a process ends in between, the
+charge stays, and the labels are never drawn again.
 
-What was released lies in `label_releases/` beside the party's database, a directory for each release, of mode 0700. A
-directory is on the disk before the transaction that ends its release: what no ended release names was never told.
+Released labels lie in `label_releases/` next to the party's database, a directory for each release, of mode 0700. A
+directory is on the disk before the transaction that completes its release. So nobody has received labels from a
+directory that no completed release names.
 """
 
 from __future__ import annotations
@@ -57,13 +58,13 @@ from blindfit.protos import measurement_pb2 as pb
 log = structlog.get_logger(__name__)
 
 SPOOL_BYTES = 2**20
-MOST_OPEN = 32  # releases whose files are open; others are opened when they are asked for
+MOST_OPEN = 32  # releases whose files are open; the files of others are opened on request
 NOT_MADE = (
-    "no mechanism could be made of the estimated prior within this server's limits of time and memory, and the "
+    "no mechanism could be made from the estimated prior within this server's limits of time and memory, and the "
     "estimate was charged: change the settings"
 )
 LOST = (
-    "the release was charged, and its server ended, or had no room, before the labels were remembered: they are lost, "
+    "the release was charged, and its server ended, or had no space, before the labels were stored: they are lost, "
     "and never drawn again: set privacy.release to another name for new noise, which is charged"
 )
 
@@ -76,7 +77,7 @@ class Remembered:
 
 @dataclass(frozen=True, repr=False)
 class Charged:
-    """A release that is on the ledger, and of which nothing was made yet."""
+    """A release that is in the ledger, and whose labels are not yet made."""
 
     request: LabelsOpen
     dataset: LabelDataset
@@ -98,7 +99,8 @@ class LabelReleases:
         self._directory = charging.store.path.parent / "label_releases"
         self._directory.mkdir(mode=0o700, exist_ok=True)
         self._open: dict[str, Remembered] = {}
-        # Two fits of one release at once would be one in vain; another release's may take minutes.
+        # Of two fits for one release at the same time, one would be useless; a fit for another release may take
+        # minutes.
         self._making: dict[str, threading.Lock] = defaultdict(threading.Lock)
         self._make_mechanism = LimitedMaker(charging.fit)
         self._remove_leftovers()
@@ -109,7 +111,9 @@ class LabelReleases:
     # --- before any row
 
     def admit(self, request: LabelsOpen, dataset: LabelDataset, consumer: str) -> Remembered | None:
-        """What is remembered, where the release was charged before; waits for one that is made at this moment."""
+        """Return the stored release if it was charged before, and wait if it is made at this moment; else return
+        None.
+        """
         self._charging.check_receipt(request, dataset)
         cost = cost_of(request, dataset)
         with self._store.view() as view:
@@ -138,7 +142,7 @@ class LabelReleases:
     def _check_allowed(
         self, reader: Reads, request: LabelsOpen, dataset: LabelDataset, consumer: str, cost: Cost
     ) -> None:
-        """Of a release that was charged, budget and answered jobs are not asked again."""
+        """Check a charge or a repeat. A repeat of a charged release does not check budget and answered jobs again."""
         if _is_charged(reader, request):
             check_rollbacks(reader, dataset.population)
             self._charging.check_approval(reader, request, dataset, consumer, cost, made_before=True)
@@ -148,11 +152,11 @@ class LabelReleases:
     # --- what is remembered
 
     def _recall(self, request: LabelsOpen) -> Remembered:
-        """Of a release that was charged, once nobody makes it any more.
+        """Return a release that was charged, when no process makes it any more.
 
         Raises:
             PolicyRefused: it was never made, and never will be.
-            LedgerUnavailable: its files are not those that were remembered.
+            LedgerUnavailable: its files are not the files that were stored.
         """
         stored = self._wait_for_end(_digest(request))
         if stored.is_under_way:
@@ -169,7 +173,9 @@ class LabelReleases:
         return found
 
     def _wait_for_end(self, digest: str) -> StoredLabels:
-        """Who makes a release, in whatever process, has its directory locked, until he is done or dead."""
+        """Wait for the process that makes a release: it locks the directory until the release is made or the process
+        ends.
+        """
         stored = self._read_stored(digest)
         if stored.is_under_way:
             with contextlib.suppress(FileNotFoundError), _lock(self._directory / stored.directory, fcntl.LOCK_SH):
@@ -180,13 +186,13 @@ class LabelReleases:
     def _read_stored(self, digest: str) -> StoredLabels:
         stored = self._store.reader().label_release(digest)
         if stored is None:
-            raise LocalProtocolError("a release is not in the store that was charged there a moment ago")
+            raise LocalProtocolError("the store lacks a release that was charged there a moment ago")
         return stored
 
     # --- the release
 
     def release(self, request: LabelsOpen, dataset: LabelDataset, consumer: str) -> Remembered:
-        """What is remembered, after it is: a crash never gives a second draw."""
+        """Return the release after it is stored, so that a crash never leads to a second draw."""
         with self._making[_digest(request)]:
             with self._store.view() as view:  # between two reads another process may have charged this very release
                 is_charged = _is_charged(view, request)
@@ -198,11 +204,13 @@ class LabelReleases:
         return self._recall(request)
 
     def _make(self, request: LabelsOpen, dataset: LabelDataset, consumer: str) -> None:
-        """The charge is on the disk before anything depends on a label, be it a refusal or how long this takes."""
+        """Charge and make a release. The charge is on the disk before anything depends on a label, even a refusal or a
+        time.
+        """
         fitted = self._fit_without_labels(request, dataset)
         with self._new_directory() as directory:
             charged = self._charge(request, dataset, consumer, directory.name)
-            if charged is None:  # another process has, meanwhile
+            if charged is None:  # another process charged it meanwhile
                 return
             try:
                 self._draw(charged, fitted or self._fit_to_labels(request, dataset), directory)
@@ -210,7 +218,7 @@ class LabelReleases:
                 log.error("a release was charged and is lost", dataset=dataset.name, reason=str(error))
 
     def _fit_without_labels(self, request: LabelsOpen, dataset: LabelDataset) -> FittedMechanism | None:
-        """None: a prior is to be estimated. Otherwise a fit that fails costs nothing."""
+        """Return the mechanism, or None if a prior must be estimated. A fit that fails here costs nothing."""
         if request.settings.estimates_prior:
             return None
         try:
@@ -219,7 +227,9 @@ class LabelReleases:
             raise PolicyRefused(party=self._charging.name, field="mechanism", reason=str(error)) from None
 
     def _fit_to_labels(self, request: LabelsOpen, dataset: LabelDataset) -> FittedMechanism | None:
-        """None: whether these settings make a mechanism hung on the labels, by way of the prior."""
+        """Return the mechanism, or None if the settings make no mechanism. That depends on the labels, through the
+        prior.
+        """
         try:
             return self._fit(request, dataset)
         except BlindfitError as error:
@@ -232,7 +242,7 @@ class LabelReleases:
         return protocol.step_5_fit(request.settings, labels, self._charging.uniform, self._make_mechanism)
 
     def _charge(self, request: LabelsOpen, dataset: LabelDataset, consumer: str, directory: str) -> Charged | None:
-        """None: it is charged already."""
+        """Charge the release, or return None if it is charged already."""
         cost, digest = cost_of(request, dataset), _digest(request)
         with self._store.transaction() as transaction:
             if self._is_answered(transaction, request, consumer) or _is_charged(transaction, request):
@@ -247,7 +257,7 @@ class LabelReleases:
         return Charged(request, dataset, cost, receipt, under_way)
 
     def _draw(self, charged: Charged, fitted: FittedMechanism | None, directory: Path) -> None:
-        """Remembers what was made, or that nothing could be."""
+        """Store the labels, or that no labels could be made."""
         made = replace(charged.stored, directory="")
         if fitted is not None:
             blocks = _labels_of(charged.request, charged.dataset)
@@ -261,7 +271,7 @@ class LabelReleases:
 
     @contextlib.contextmanager
     def _new_directory(self) -> Iterator[Path]:
-        """Locked; removed again unless the database says that labels lie there."""
+        """Yield a locked directory; remove it afterwards unless the database has stored labels there."""
         with _lock(self._directory, fcntl.LOCK_SH):
             directory = Path(tempfile.mkdtemp(prefix="release-", dir=self._directory))  # mode 0700
             try:
@@ -272,14 +282,14 @@ class LabelReleases:
                     shutil.rmtree(directory, ignore_errors=True)
 
     def _remove_leftovers(self) -> None:
-        """What a process that was killed had drawn and told nobody."""
+        """Remove labels that a killed process had drawn, and that nobody has received."""
         try:
             with _lock(self._directory, fcntl.LOCK_EX | fcntl.LOCK_NB):
                 made = self._list_made()
                 for path in self._directory.glob("release-*"):
                     if path.name not in made:
                         shutil.rmtree(path)
-        except BlockingIOError:  # another process is making one: the next start will do
+        except BlockingIOError:  # another process makes a release: the next start removes the leftovers
             return
 
     def _list_made(self) -> set[str]:
@@ -301,7 +311,7 @@ def _labels_of(request: LabelsOpen, dataset: LabelDataset) -> Iterator[tuple[NDA
 
 @contextlib.contextmanager
 def _lock(directory: Path, how: int) -> Iterator[None]:
-    """However the process ends, the lock ends with it."""
+    """Lock a directory. The lock ends with the process, in any way."""
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, how)
@@ -317,7 +327,7 @@ def cost_of(request: LabelsOpen, dataset: LabelDataset) -> Cost:
 
 
 def _tell_of_clipping(dataset: LabelDataset, lo: float, hi: float) -> None:
-    """The operator alone: how many labels lie outside is a fact of the labels."""
+    """Warn only the operator: the number of labels outside the range depends on the labels."""
     blocks = dataset.index.labels_in_order(None)
     clipped = sum(int(((labels < lo) | (labels > hi)).sum()) for labels, _ in blocks)
     if clipped:
@@ -328,7 +338,7 @@ def _tell_of_clipping(dataset: LabelDataset, lo: float, hi: float) -> None:
 
 
 class LabelsDesk(Background):
-    """release_labels.Desk for one call."""
+    """Implementation of release_labels.Desk for one call."""
 
     def __init__(self, charging: ChargingService, releases: LabelReleases, consumer: str) -> None:
         super().__init__(charging.threads, consumer)
@@ -365,15 +375,17 @@ class LabelsDesk(Background):
         return self._remembered.release
 
     def _count_kept(self) -> int:
-        """By ids and persons alone, or by what was told before: its refusal costs nothing."""
+        """Return the number of rows that count. It depends only on ids and persons, or on an answer that was given
+        before, so a refusal costs nothing.
+        """
         if self._made_before is None:
             return self._state.count_within(self.request.max_rows_per_person or None)
-        return sum(int((steps != WITHHELD).sum()) for steps in self._joined(self._made_before.labels))
+        return sum(int((steps != WITHHELD).sum()) for steps in self._join(self._made_before.labels))
 
     def labels(self) -> Iterator[Steps]:
-        return self._joined(self._remembered.labels)
+        return self._join(self._remembered.labels)
 
-    def _joined(self, labels: LabelIndex) -> Iterator[Steps]:
+    def _join(self, labels: LabelIndex) -> Iterator[Steps]:
         self._ids.seek(0)
         with labels.new_request(None, "refuse") as state:
             for line in self._ids:

@@ -1,4 +1,4 @@
-"""The measurement server of a party process: its datasets, its service, and its seat in a session."""
+"""The measurement server of a party process: its datasets, its service, and its part in a session."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ log = structlog.get_logger(__name__)
 
 
 def open_service(party: Party) -> MeasurementService:
-    """Open the indexes of published datasets. Called by `party.shared`: there is one ledger."""
+    """Open the indexes of published datasets. `party.once` calls this, so that there is only one ledger."""
 
     def newest(name: str, known: LabelDataset | None = None) -> LabelDataset:
-        snapshot = party.snapshots.published(name)
+        snapshot = party.snapshots.require_current(name)
         if known is not None and known.snapshot == snapshot.id:
             return known
         found = LabelDataset(
@@ -95,12 +95,12 @@ def _find_session(party: Party, session_id: str, consumer: str) -> Session[JobPa
 
 
 def add_service(party: Party, server: grpc.aio.Server) -> str:
-    """Returns the service's full name."""
-    service = party.shared(open_service)
+    """Add the service to a gRPC server, and return the service's full name."""
+    service = party.once(open_service)
 
     def on_answered(consumer: str, request: Asked) -> None:
         if session := _find_session(party, request.session, consumer):
-            session.shared(make_answered).set()
+            session.once(make_answered).set()
 
     servicer = MeasurementServicer(service, current_caller, on_answered, party.pulse)
     measurement_pb2_grpc.add_MeasurementServicer_to_server(servicer, server)  # type: ignore[no-untyped-call]
@@ -108,18 +108,20 @@ def add_service(party: Party, server: grpc.aio.Server) -> str:
 
 
 def make_answered(_session: Session[Any]) -> asyncio.Event:
-    """Return the event that an answer left. Called by `session.shared`."""
+    """Return the event that an answer sets. Called by `session.once`."""
     return asyncio.Event()
 
 
 class MeasurementSeat:
-    """The work is done in Aggregate and ReleaseLabels calls; the session lasts until its own has been answered."""
+    """The measurement server's part in a session. The Aggregate and ReleaseLabels calls do the work; the session lasts
+    until its own request is answered.
+    """
 
     def __init__(self, party: Party) -> None:
         self._party = party
 
     def check(self, job: JobParameters, me: Member) -> None:
-        """Refuse labels that do not go with the job, options that its dataset does not allow, and a spent budget."""
+        """Refuse labels that do not fit the job, options that the dataset does not allow, and a spent budget."""
         party, privacy = self._party, job.required_privacy
         dataset, settings = party.settings.datasets[me.dataset], party.settings
         if reason := wrong_labels(job, me.dataset, dataset.label_kind):
@@ -132,17 +134,19 @@ class MeasurementSeat:
         if event := job.event_at_server(UNITS["person" if dataset.person else "row"][1]):
             population = str(dataset.population)
             limits = settings.populations[population]
-            budget, snapshot = Budget(limits.epsilon, limits.delta), party.snapshots.published(me.dataset)
+            budget, snapshot = Budget(limits.epsilon, limits.delta), party.snapshots.require_current(me.dataset)
             charging.check_before(party.store.reader(), population, event, budget, snapshot.id)
 
     def check_members(self, asked: Proposed) -> None:
-        """Refuse parties that this party's file does not let use the dataset, and one that has used up its limits."""
+        """Refuse parties that this party's file does not permit to use the dataset, and a party that has used up its
+        limits.
+        """
         settings, me = self._party.settings, asked.members[self._party.settings.name]
         dataset = settings.datasets[me.dataset]
         for member in asked.members.values():
             allowed = {"active": dataset.active_parties, "passive": dataset.passive_parties}.get(member.role)
             if allowed is not None and member.name not in allowed:
-                self._refuse("dataset", f"it has none named {me.dataset} for {member.name}")
+                self._refuse("dataset", f"there is no dataset {me.dataset} for {member.name}")
         active = next(member.name for member in asked.members.values() if member.role == "active")
         with self._party.store.view() as reader:
             check_uploads(reader, settings.policy, dataset, settings.name, active)
@@ -171,11 +175,11 @@ class MeasurementSeat:
         active = session.with_role("active")
         session.report("answer", waiting_for=active.name)
         await session.channel.wait_for(
-            session.shared(make_answered).wait(), active.name, "the request", session.job.timeouts.session_s
+            session.once(make_answered).wait(), active.name, "the request", session.job.timeouts.session_s
         )
 
     def _summary(self, session: Session[JobParameters]) -> Summary:
-        service = self._party.shared(open_service)
+        service = self._party.once(open_service)
         dataset = service.datasets[session.me.dataset]
         budget = service.describe_budget(dataset.population)
         rows: Summary = {"dataset_rows": dataset.index.n_rows} if dataset.settings.rows_are_public else {}

@@ -1,4 +1,4 @@
-"""The measurement server: what its role adds to a party. It holds labels and releases only noisy aggregates."""
+"""The service of a measurement server, which holds labels and releases only noisy aggregates."""
 
 from __future__ import annotations
 
@@ -26,8 +26,10 @@ D = TypeVar("D", AggregateDesk, LabelsDesk)
 
 
 class MeasurementServicer(measurement_pb2_grpc.MeasurementServicer):
-    """Args:
-    on_answered: told the consumer and the request of every answer that left.
+    """The gRPC service.
+
+    Args:
+        on_answered: function that gets the active party and the request of every answer that left.
     """
 
     def __init__(
@@ -78,5 +80,5 @@ class MeasurementServicer(measurement_pb2_grpc.MeasurementServicer):
         finally:
             channel.close()
             desk.close()
-            if channel.answered:  # even if the consumer hung up after it
+            if channel.answered:  # even if the active party closed the call after the answer
                 self._on_answered(desk.consumer, desk.request)

@@ -1,14 +1,15 @@
-"""The measurement servers of a job: one that is trusted, or two that hold shares of the labels, asked at once."""
+"""The measurement servers of a job: one trusted server, or two servers with shares of the labels, asked at the same
+time.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from blindfit.algorithms.errors import DataError, MalformedMessage, TransportError
+from blindfit.algorithms.errors import TransportError
 from blindfit.algorithms.protocols import walr
 from blindfit.algorithms.protocols.walr import (
     AggregateOpen,
@@ -19,10 +20,14 @@ from blindfit.algorithms.protocols.walr import (
 from blindfit.algorithms.protocols.walr.blocks import Block
 from blindfit.algorithms.protocols.walr.grid import Grid
 from blindfit.algorithms.protocols.walr.statement import Between
-from blindfit.parties.identity import key_proof
-from blindfit.parties.identity.key_proof import KeyProof
 from blindfit.parties.measurement import asking
-from blindfit.parties.measurement.client import Aggregate, MeasurementClient, check_description
+from blindfit.parties.measurement.calls import (
+    Aggregate,
+    MeasurementCalls,
+    check_description,
+    check_receipt_key,
+    check_rows_scaled,
+)
 from blindfit.parties.measurement.ways.choose import way_at_active_party
 from blindfit.parties.measurement.ways.way import AtActiveParty
 from blindfit.parties.sessions.party import Party
@@ -37,37 +42,24 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, repr=False)
 class Server:
-    """One of them, and what it says of its dataset."""
+    """One measurement server, and its description of its dataset."""
 
     member: Member
-    client: MeasurementClient
+    client: MeasurementCalls
     description: measurement_pb2.DatasetDescription
-
-
-def proof_of(description: measurement_pb2.DatasetDescription) -> KeyProof:
-    return KeyProof(description.certificate, description.receipt_key_signature)
-
-
-def check_key_proof(party: Party, description: measurement_pb2.DatasetDescription, *, server: str) -> None:
-    """Raises MalformedMessage: the server's certificate does not say that the receipt key is its own."""
-    authority, proof = key_proof.authority_of(party.identity), proof_of(description)
-    try:
-        key_proof.check(proof, server, key_proof.RECEIPTS, description.receipt_key, authority, datetime.now(UTC))
-    except DataError as error:
-        raise MalformedMessage(
-            culprit=server, field="receipt_key_signature", reason=error.message, step="Describe"
-        ) from None
 
 
 @dataclass(frozen=True, repr=False)
 class Released:
-    """What came of asking.
+    """The answers of a release.
 
     Attributes:
-        servers: one, or two that hold shares.
-        aggregate: of all servers together.
-        requests, answers, budgets: of each.
-        promise: what the privacy section of a report says only in the way of this release.
+        servers: one server, or two that hold shares.
+        aggregate: answer of all servers together.
+        requests: request to each server.
+        answers: answer of each server.
+        budgets: budget of each server.
+        promise: part of a report's privacy section that only this way of trust adds.
     """
 
     servers: Sequence[Server]
@@ -79,12 +71,12 @@ class Released:
 
     @property
     def request(self) -> AggregateOpen:
-        """In all that the fit depends on, the others are the same."""
+        """Request to the first server. All servers get the same values of everything that the fit depends on."""
         return self.requests[0]
 
     @property
     def budget(self) -> measurement_pb2.BudgetDescription:
-        """That of which least is left."""
+        """Budget of the server that has the least epsilon left."""
         return min(self.budgets, key=lambda budget: budget.epsilon - budget.spent_epsilon)
 
     def privacy(self) -> dict[str, Any]:
@@ -111,8 +103,8 @@ class Released:
             **self.promise,
         }
 
-    def told(self) -> dict[str, Any]:
-        """Of what each server gave, for the party's own report; nothing where one is trusted."""
+    def by_server(self) -> dict[str, Any]:
+        """Return each server's part for the party's own report; nothing for one trusted server."""
         if len(self.servers) == 1:
             return {}
         each = zip(self.servers, self.requests, self.answers, self.budgets, strict=True)
@@ -135,7 +127,9 @@ class Released:
 
 
 def content_salt(party: Party, session: Session[Any]) -> bytes:
-    """Of the rows' hash. A server that reads the rows is told it; one that does not must not try rows out."""
+    """Return the salt of the rows' hash. A server that reads the rows gets it; a server that does not must not test
+    guesses.
+    """
     purpose = "salt of hidden rows" if session.job.hides_rows else "salt of sent rows"
     return party.secret.derive(purpose, bytes.fromhex(session.published.id))
 
@@ -143,14 +137,14 @@ def content_salt(party: Party, session: Session[Any]) -> bytes:
 async def release_sum(
     party: Party, session: Session[Any], rows: ConsumerRows, grid: Grid, blocks: Sequence[Block] = ()
 ) -> Released:
-    """Asks the session's measurement server, or both, for the noisy sum of these rows, and keeps the receipts.
+    """Ask the session's measurement server, or both, for the noisy sum of these rows, and keep the receipts.
 
     Args:
-        blocks: of passive parties, which send their rows themselves.
+        blocks: blocks of passive parties, which send their rows themselves.
 
     Raises:
-        MalformedMessage: a server says that rows within the bound were too long.
-        RangeError: the sum of shares might be read as another one.
+        MalformedMessage: a server declares that rows within the bound were too long.
+        RangeError: the sum of shares could wrap around to another value.
     """
     servers = await Servers.open(party, session, blocks)
     session.report("hash rows")
@@ -159,8 +153,10 @@ async def release_sum(
 
 
 class Servers:
-    """Args:
-    way: how far they are trusted.
+    """The measurement servers of one session.
+
+    Args:
+        way: way in which the servers are trusted.
     """
 
     def __init__(self, party: Party, session: Session[Any], servers: Sequence[Server], way: AtActiveParty) -> None:
@@ -170,13 +166,13 @@ class Servers:
 
     @classmethod
     async def open(cls, party: Party, session: Session[Any], blocks: Sequence[Block]) -> Servers:
-        """Raises TransportError, PolicyRefused: a server does not describe its dataset."""
+        """Open the servers. Raise TransportError or PolicyRefused if a server does not describe its dataset."""
 
         async def describe(member: Member) -> Server:
             client = asking.client_of(party, session, member.name)
             description = await client.describe(member.dataset)
             check_description(description, server=member.name)
-            check_key_proof(party, description, server=member.name)
+            check_receipt_key(party.identity, description, server=member.name)
             return Server(member, client, description)
 
         members = sorted((m for m in session.members.values() if m.role == "measurement"), key=lambda m: m.name)
@@ -185,10 +181,10 @@ class Servers:
         return cls(party, session, servers, await way_at_active_party(party, session, names, blocks))
 
     def requests(self, rows: ConsumerRows, grid: Grid) -> list[AggregateOpen]:
-        """One for each, the same in all but dataset, snapshot and receipt.
+        """Return a request for each server. The requests differ only in dataset, snapshot and receipt.
 
         Raises:
-            RangeError: the sum of shares might be read as another one.
+            RangeError: the sum of shares could wrap around to another value.
         """
         job, first = self._session.job, self.servers[0]
         privacy, most = job.required_privacy, min(s.description.max_rows_per_person for s in self.servers)
@@ -211,7 +207,7 @@ class Servers:
         return [self._way.open_request(request) for request in requests]
 
     async def release(self, rows: ConsumerRows, requests: Sequence[AggregateOpen]) -> Released:
-        """Of the errors, the first that is not about the connection."""
+        """Send the rows and return the answers. Of several errors, raise the first that is not about the connection."""
         await self._way.begin(rows, requests[0])
         asked = all_or_none(self._ask(*each, rows) for each in zip(self.servers, requests, strict=True))
         answers = await beside(asked, self._prove())
@@ -241,14 +237,12 @@ class Servers:
         statement.check_proof(request, answer, about)
         held = answer.receipt, answer.receipt_signature
         hold_receipt(self._party.store, name, description.receipt_key, description.population, held)
-        if answer.rows_scaled:
-            reason = "says that rows within the bound were too long"
-            raise MalformedMessage(culprit=name, field="rows_scaled", reason=reason, step="NoisySum")
+        check_rows_scaled(answer.rows_scaled, server=name)
         return await asyncio.to_thread(self._way.open_answer, aggregate, request, server=name)
 
 
 async def beside(answers: Awaitable[T], proof: Awaitable[None]) -> T:
-    """The answers, once they are there; of a proof that fails before them, its error."""
+    """Return the answers when they are complete. If the proof fails before that, raise its error."""
     asked, proving = asyncio.ensure_future(answers), asyncio.ensure_future(proof)
     try:
         await asyncio.wait((asked, proving), return_when=asyncio.FIRST_COMPLETED)
@@ -262,7 +256,9 @@ async def beside(answers: Awaitable[T], proof: Awaitable[None]) -> T:
 
 
 async def all_or_none(work: Iterable[Awaitable[T]]) -> list[T]:
-    """All at once; the first failure ends the others. Of several, one that says more than that a peer has gone."""
+    """Await all at once; the first failure ends the others. Of several errors, raise one that names more than a lost
+    peer.
+    """
     tasks = [asyncio.ensure_future(each) for each in work]
     if errors := await failures_of(tasks):
         raise next((error for error in errors if not isinstance(error, TransportError)), errors[0])

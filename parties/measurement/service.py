@@ -1,4 +1,4 @@
-"""What a measurement server answers requests from: policy, budget, ledger, and the charge of each answer."""
+"""The aggregates of a measurement server: policy, budget, ledger, and the charge of each answer."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from blindfit.protos import measurement_pb2 as pb
 
 
 class MeasurementService(ChargingService):
-    """Aggregates, and what the server says of its datasets."""
+    """Aggregates, and the server's description of its datasets."""
 
     def admit(self, request: AggregateOpen, dataset: LabelDataset, consumer: str) -> NoisySum | None:
-        """Policy, receipt, budget; the stored answer when the same request was answered before."""
+        """Check policy, receipt and budget; return the stored answer if the same request was answered before."""
         if dataset.settings.label_kind == "number":
             self.refuse("dataset", "its labels are numbers: ask for a release of labels")
         self.check_receipt(request, dataset)
-        with self.store.view() as view:  # the same request may be answered at this moment
+        with self.store.view() as view:  # another call may answer the same request at this moment
             stored = view.answer(consumer, request.request_id)
             if stored is not None:
                 return _read_stored_answer(stored, request)
@@ -40,10 +40,10 @@ class MeasurementService(ChargingService):
         return None
 
     def release(self, tally: Tally, dataset: LabelDataset, consumer: str, kept: Iterable[bytes] = ()) -> NoisySum:
-        """Charge and answer in one transaction, before anything leaves: a crash never gives a second draw.
+        """Charge and answer in one transaction, before anything leaves: a crash never leads to a second draw.
 
         Args:
-            kept: the packed bits of the rows that counted, in pieces; stored where not every row did.
+            kept: packed bits of the rows that counted, in pieces; stored if some rows did not count.
         """
         request, cost = tally.request, _cost(tally.request, dataset)
         with self.store.transaction() as transaction:
@@ -67,7 +67,7 @@ class MeasurementService(ChargingService):
             return answer
 
     def check_ready(self, tally: Tally, dataset: LabelDataset, consumer: str) -> None:
-        """Of rows that have come: raises what would refuse their charge, and charges nothing."""
+        """Raise the error that would refuse the charge of rows that have come; charge nothing."""
         self.check_kept(tally.rows_kept)
         with self.store.view() as view:
             self.check_chargeable(view, tally.request, dataset, consumer, _cost(tally.request, dataset))

@@ -1,5 +1,6 @@
-"""Who is trusted with what: one measurement server with labels and rows, or with labels alone; or neither of two that
-hold shares of the labels, with rows or with shares of them."""
+"""Ways to trust measurement servers. One server may be trusted with labels and rows, or only with labels. Of two
+servers that hold shares of the labels, neither is trusted; they read the rows, or get shares of them.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +18,12 @@ TRUSTED: Trust = "trusted"
 TWO_SERVERS: Trust = "two-servers"
 ENCRYPTED_ROWS: Trust = "encrypted-rows"  # rows go to the server encrypted
 SHARED_ROWS: Trust = "shared-rows"  # rows go to two servers in shares; a key node deals masks
-ASK_TWO_SERVERS = (TWO_SERVERS, SHARED_ROWS)  # that hold shares of labels
-UNCHECKED_ROWS = "unchecked-rows"  # the flag of a policy that lets them
+ASK_TWO_SERVERS = (TWO_SERVERS, SHARED_ROWS)  # two servers with shares of labels
+UNCHECKED_ROWS = "unchecked-rows"  # flag with which a policy allows rows of unchecked length
 
 
 class SumJob(PrivateParameters):
-    """A job that asks measurement servers for one noisy sum of labels, and says whom it trusts with what."""
+    """A job that asks measurement servers for one noisy sum of labels, and declares its trust in them."""
 
     @property
     @abstractmethod
@@ -39,17 +40,17 @@ class SumJob(PrivateParameters):
 
     @property
     def asks_shares(self) -> bool:
-        """Whether its measurement servers hold shares of labels, and not labels."""
+        """True if the measurement servers hold shares of labels."""
         return self.trust in ASK_TWO_SERVERS
 
     @property
     def encrypts_rows(self) -> bool:
-        """Whether its measurement server gets rows that it cannot read."""
+        """True if the measurement server gets rows that it cannot read."""
         return self.trust == ENCRYPTED_ROWS
 
     @property
     def shares_rows(self) -> bool:
-        """Whether its measurement servers get shares of rows."""
+        """True if the measurement servers get shares of rows."""
         return self.trust == SHARED_ROWS
 
     @property
@@ -72,10 +73,10 @@ class SumJob(PrivateParameters):
 
 
 def wrong_labels(job: JobParameters, dataset: str, kind: LabelKind) -> str:
-    """Return why the labels of a measurement server do not go with a job, and what to change; "" if they do.
+    """Return the reason why a measurement server's labels do not fit a job, and the change to make; "" if they fit.
 
     Args:
-        kind: of the dataset's labels.
+        kind: kind of the dataset's labels.
     """
     shares, asks_sum = kind == "share", isinstance(job, SumJob)
     if asks_sum and kind == "number":

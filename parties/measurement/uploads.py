@@ -1,9 +1,10 @@
-"""Uploads of ids: counted before their first id is looked up, given back when an answer was made of them.
+"""Uploads of ids. An upload is counted before its first id is looked up, and no longer counts after it led to an
+answer.
 
-Who uploads ids and gets no answer pays no budget for what he sees on the way: how long it took, and whether the server
-would answer at all, which depends on who is in its table. So such uploads are few: of each consumer in 24 hours, and of
-all consumers together in the disclosure account of the people. An upload under way counts until it has ended, so
-that neither many at once nor a server that is killed in the middle go past the limits.
+A party that uploads ids without an answer pays no budget for what it observes: how long the upload took, and whether
+the server would answer at all. Both depend on who is in the server's table. So such uploads are limited: for each
+active party in 24 hours, and for all active parties together in the disclosure account of the people. An upload in
+progress counts until it ends. So neither many uploads at once nor a server that is killed pass the limits.
 """
 
 from __future__ import annotations
@@ -33,11 +34,11 @@ from blindfit.parties.store.database import Reads, stamp
 log = structlog.get_logger(__name__)
 
 WINDOW = timedelta(hours=24)
-MOST_UPLOADS = 1000  # without an answer, of all active parties, until the account starts again
+MOST_UPLOADS = 1000  # limit of uploads without an answer, for all active parties, until the account starts again
 
 
 def log_unanswered(error: BlindfitError, consumer: str) -> None:
-    """Give the operator the reason, which the active party may not have."""
+    """Log the reason for the operator; the active party may not have it."""
     log.warning(
         "a request cannot be answered",
         consumer=consumer,
@@ -50,8 +51,10 @@ def log_unanswered(error: BlindfitError, consumer: str) -> None:
 def check_uploads(
     reader: Reads, policy: PolicySettings, dataset: PartyDatasetSettings, server: str, consumer: str
 ) -> None:
-    """Raises:
-    PolicyRefused: too many uploads of a consumer ended without an answer, or are under way.
+    """Check the limits of uploads without an answer.
+
+    Raises:
+        PolicyRefused: too many uploads of an active party ended without an answer, or are in progress.
     """
     if reader.count_uploads(consumer=consumer, since=stamp(-WINDOW)) >= policy.max_failed_uploads:
         reason = f"{policy.max_failed_uploads} uploads of this party had no answer in 24 hours: no more may"
@@ -61,12 +64,12 @@ def check_uploads(
     if policy.account_shares and not is_over:
         is_over = reader.count_uploads(consumer=consumer, since=start) >= max(1, share * MOST_UPLOADS)
     if is_over:
-        reason = "the disclosure account has no room for one more upload without an answer"
+        reason = "the disclosure account allows no more uploads without an answer"
         reader.excess.stop(PolicyRefused(party=server, field="uploads", reason=reason))
 
 
 class Upload:
-    """One of them; does nothing before `begin`."""
+    """One upload. It does nothing before `begin`."""
 
     def __init__(self, charging: ChargingService, dataset: LabelDataset, consumer: str) -> None:
         self._charging, self._dataset, self._consumer = charging, dataset, consumer
@@ -74,18 +77,20 @@ class Upload:
         self._is_answered = False
 
     def check_quota(self, reader: Reads) -> None:
-        """Raises:
-        PolicyRefused: too many ended without an answer, or are under way.
+        """Check the limits of uploads without an answer.
+
+        Raises:
+            PolicyRefused: too many ended without an answer, or are in progress.
         """
         charging = self._charging
         check_uploads(reader, charging.policy, self._dataset.settings, charging.name, self._consumer)
 
     def begin(self) -> None:
-        """Counts it, on the disk when this returns; once, however often it is called.
+        """Count the upload once, also if this is called again; the count is on the disk when this returns.
 
         Raises:
-            PolicyRefused: as `check_quota`.
-            LedgerUnavailable: it could not be counted.
+            PolicyRefused: as in `check_quota`.
+            LedgerUnavailable: the upload could not be counted.
         """
         if self._number is None:
             with self._charging.store.transaction() as transaction:
@@ -94,9 +99,10 @@ class Upload:
 
     @contextmanager
     def answering(self, joined: JoinState) -> Iterator[None]:
-        """All rows have come; what is done within makes the answer, and the upload no longer counts after it.
+        """Run the work that makes the answer when all rows have come. After it the upload no longer counts.
 
-        Raises what `joining` does.
+        Raises:
+            CannotAnswer, DuplicateId, UnknownId, TooFewRows: as in `joining`.
         """
         with self.joining(joined):
             yield
@@ -105,11 +111,11 @@ class Upload:
 
     @contextmanager
     def joining(self, joined: JoinState) -> Iterator[None]:
-        """All rows have come; the upload counts as before.
+        """Run work when all rows have come; the upload still counts.
 
         Raises:
             CannotAnswer: for a reason that depends on who is in the table, or whose rows they are.
-            DuplicateId, UnknownId, TooFewRows: that reason, where the dataset's rows are public.
+            DuplicateId, UnknownId, TooFewRows: that reason itself, if the dataset's rows are public.
         """
         try:
             joined.check()
@@ -121,7 +127,9 @@ class Upload:
             raise CannotAnswer(party=self._charging.name) from None
 
     def _forget(self) -> None:
-        """The answer was charged, so it leaves also where this cannot be written: then one too many stays counted."""
+        """Delete the upload from the counts. The answer was charged, so it leaves even if this fails: then the upload
+        still counts.
+        """
         try:
             with self._charging.store.transaction() as transaction:
                 transaction.forget_upload(self._number)
@@ -132,6 +140,6 @@ class Upload:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Tells the operator of one that stays counted."""
+        """Warn the operator about an upload that still counts."""
         if self._number is not None and not self._is_answered:
             log.warning("an upload of ids ended without an answer", consumer=self._consumer, dataset=self._dataset.name)

@@ -1,4 +1,4 @@
-"""Scores of a model that nobody holds, at a data party: in shares, counted before they are revealed."""
+"""Scores of a model that no party holds, at a data party: computed in shares, and counted before they are revealed."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def what_is_told(part: VerticalModelPart | SharedModelPart) -> ModelTold:
 
 
 def parameters_of(told: Mapping[str, ModelTold], seats: Seats, rows: int) -> ScoringParameters:
-    """The same at every party, and public: so is why they do not fit.
+    """Return the parameters. They are public and the same at every party, and so is the reason of a refusal.
 
     Raises:
         PolicyRefused: numbers of these sizes do not fit.
-        MalformedMessage: a party told of another model.
+        MalformedMessage: a party reported another model.
     """
     parameters = shared_scores.parameters_of(told, seats.chain, seats.key_node, rows)
     try:
@@ -57,15 +57,16 @@ async def scores_in_shares(
     quota: ScoreQuota | None,
     positions: Positions,
 ) -> Scores | None:
-    """The scores in steps of 2^-42 at the active party, elsewhere None.
+    """Return the scores in steps of 2^-42 at the active party; None at the others.
 
     Args:
-        quota: a passive party's. positions: of the rows in its snapshot.
+        quota: quota of a passive party.
+        positions: places of the rows in its snapshot.
 
     Raises:
         PolicyRefused: the parties' shares do not fit together.
-        MacCheckFailed, MalformedMessage: somebody deviated. In either case nothing was revealed, and what is kept of
-            the model is as good as before: this session had seeds and a MAC key of its own.
+        MacCheckFailed, MalformedMessage: a party deviated. In either case nothing was revealed, and the stored shares
+            stay valid: this session had seeds and a MAC key of its own.
     """
     held = HeldRows(part.rows(features), part.kept)
     parameters = parameters_of(told, seats, len(features))
@@ -74,7 +75,7 @@ async def scores_in_shares(
         if quota is not None:
             quota.count_model(session, model_digest(part), bits_of_a_part(part), positions, part.trained_in)
 
-    async def scored(channel: Channel) -> Scores | None:
+    async def score(channel: Channel) -> Scores | None:
         return await shared_scores.run_data_party(
             seats.me,
             held,
@@ -86,7 +87,7 @@ async def scores_in_shares(
         )
 
     try:
-        found = await in_own_thread(session.channel, scored)
+        found = await in_own_thread(session.channel, score)
     except SharesDoNotFit as error:
         reason = f"{error.message}; {error.hint}"
         raise PolicyRefused(party=seats.me, field="predict.session", reason=reason) from None
@@ -94,12 +95,12 @@ async def scores_in_shares(
 
 
 def model_digest(part: SharedModelPart) -> str:
-    """Of the training that it came from: nobody knows its numbers."""
+    """Return a digest of the training that the model came from: nobody knows the model's numbers."""
     return hashlib.sha256(f"shared model/{part.trained_in}/{part.score_bits}".encode()).hexdigest()
 
 
 def bits_of_a_part(part: SharedModelPart) -> float:
-    """That a passive party's part of a score tells at most."""
+    """Return the largest number of bits that a passive party's part of a score reveals."""
     scale = FEATURE_BITS + part.kept_bits
     if not part.score_bits:
         return float(scale + np.log2(2 * part.columns[part.place] * FEATURE_BOUND * WEIGHT_BOUND))

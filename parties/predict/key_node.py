@@ -1,4 +1,4 @@
-"""The key node's part of a joint prediction: it compares blinded ids, and deals where the model is in shares.
+"""The key node's part of a joint prediction: it compares blinded ids, and deals values if the model is in shares.
 
 It keeps nothing: a prediction has seeds and a MAC key of its own, and they end with it.
 """
@@ -20,9 +20,9 @@ from blindfit.parties.work.own_thread import in_own_thread
 
 class KeyNode:
     def __init__(self, party: Party) -> None:
-        del party  # it needs nothing of it
+        del party  # nothing of it is needed
 
-    def check(self, job: PredictJob, me: Member) -> None:  # noqa: ARG002 - as every seat
+    def check(self, job: PredictJob, me: Member) -> None:  # noqa: ARG002 - the interface of every role
         refuse_dataset(me)
 
     async def run(self, session: Session[PredictJob]) -> Summary:

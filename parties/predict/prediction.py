@@ -1,7 +1,8 @@
-"""Joint prediction at a data party: new rows are aligned, all parties score their columns, the active one learns sums.
+"""Joint prediction at a data party: align new rows, score the columns of each party, and reveal sums to the active
+party.
 
-The model part is the one that the party kept of the training, whoever proposes the job: weights of its own columns, or
-shares of all weights, which say how the rows are scored (in_shares.py).
+The model part is the one that the party kept of the training, for any proposer of the job. It has the weights of its
+own columns, or shares of all weights; this decides how the rows are scored (in_shares.py).
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from blindfit.parties.vertical.scored_rows import ScoreQuota, give_scores
 from blindfit.parties.vertical.seats import Seats
 from blindfit.parties.work.clock import Clock
 
-PREDICTED = "scores.csv"  # where the party's file says nothing else
+PREDICTED = "scores.csv"  # unless the party's file names another place
 Part = VerticalModelPart | SharedModelPart
 
 
@@ -60,12 +61,14 @@ class JointPrediction:
         self._own_sink = None if url is None else open_sink(url, if_exists, party.base_dir)
 
     def check(self, job: PredictJob, me: Member) -> None:
-        """What can be refused before a session starts: the model is here and whole, the dataset has its columns."""
+        """Refuse what can be refused before a session starts: the model must be here and whole, and the dataset have
+        its columns.
+        """
         part = self._part(job, me)
         scale = part.standardiser
         require_offered(scale.record, self._party.settings.datasets[me.dataset], me.dataset)
         self._party.snapshots.check_scored(me.dataset, scale.record, scale.columns)
-        self._quota(self._party.snapshots.published(me.dataset), part)
+        self._quota(self._party.snapshots.require_current(me.dataset), part)
         if self._own_sink is not None:
             self._own_sink.check(_columns(part))
 
@@ -82,7 +85,7 @@ class JointPrediction:
         """Return the quota of a passive party's scores.
 
         Raises:
-            PolicyRefused: it gives none.
+            PolicyRefused: the party gives no scores.
         """
         if part.role != "passive":
             return None
@@ -91,9 +94,9 @@ class JointPrediction:
         return quota
 
     def _rows(self, session: Session[PredictJob], part: Part) -> Source:
-        """Raises DataError: the dataset has not the model's columns."""
+        """Return the rows. Raise DataError if the dataset lacks a column of the model."""
         scale = part.standardiser
-        return session.published.scored_by(scale.record, scale.columns, scale.means())
+        return session.published.for_model(scale.record, scale.columns, scale.means())
 
     def _refuse(self, field: str, reason: str) -> None:
         raise PolicyRefused(party=self._party.settings.name, field=field, reason=reason)
@@ -129,7 +132,7 @@ class JointPrediction:
             timing=TimingFigures(**clock.laps),
         )
         self._party.write_report(session.id, report.content(session), "predictions")
-        return report.shown_to_coordinator()
+        return report.fields_for_coordinator()
 
     async def _scores(
         self,
@@ -140,7 +143,9 @@ class JointPrediction:
         rows: PartyRows,
         positions: NDArray[np.int64],
     ) -> NDArray[np.int64] | None:
-        """Of the rows at these positions, at the active party; a passive one's part in scoring them."""
+        """Return the scores of the rows at these positions, at the active party; do a passive party's part in them
+        elsewhere.
+        """
         features, places = rows.features[positions], rows.in_snapshot[positions]
         of_all = await shared_scores.tell_all(
             what_is_told(part), seats.me, seats.chain, seats.key_node, session.channel
@@ -154,7 +159,7 @@ class JointPrediction:
         return None
 
     def _sink(self, session: Session[PredictJob]) -> Sink:
-        """A file that replaces another is the session's."""
+        """Return the place of the scores. A file that replaces another belongs to the session."""
         party, own = self._party, self._own_sink
         if own is None:
             own = FileSink("csv", party.file(session.id, PREDICTED, "predictions").absolute(), "replace")
@@ -163,7 +168,7 @@ class JointPrediction:
         return own
 
     def _note(self, session: Session[PredictJob], sink: Sink) -> None:
-        """For an evaluation, which must know whose model has scored the rows, and reads a file with no other scores."""
+        """Record the prediction for an evaluation, which must know the model, and a file without other scores."""
         path = ""
         if isinstance(sink, FileSink) and sink.kind == "csv" and sink.if_exists == "replace":
             path = os.path.relpath(sink.path, self._party.data_dir)
@@ -171,23 +176,23 @@ class JointPrediction:
             transaction.note_prediction(Prediction(session.id, session.job.predict.session, sink.origin.where, path))
 
 
-# --- what is written -----------------------------------------------------------------------------------
+# --- files
 
 
 def _in_own_order(rows: PartyRows, positions: NDArray[np.int64], scores: NDArray[np.int64]) -> Scored:
-    """Alignment's order is random."""
+    """Return the scores in the order of the dataset, because the order of the alignment is random."""
     order = np.argsort(positions)
     return Scored(rows.ids.take(pa.array(positions[order])), scores[order])
 
 
 def table_of(part: Part, scored: Scored) -> Any:
-    """id, score, and the probability or the value."""
+    """Return a table with id, score, and the probability or the value."""
     columns = [scored.ids, real_scores(scored.scores), part.predictions(scored.scores)]
     return pa.table(dict(zip(_columns(part), columns, strict=True)))
 
 
 def scores_in_short(part: Part, scores: NDArray[np.int64], where: str) -> ScoreFigures:
-    """Return how the rows were scored, for the active party's own report."""
+    """Return the figures of the scores, for the active party's own report."""
     predicted, of = part.predictions(scores), _columns(part)[-1]
     histogram = value_histogram if of == "value" else probability_histogram
     if not len(predicted):

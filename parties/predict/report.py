@@ -1,4 +1,4 @@
-"""What a data party of a joint prediction reports of it."""
+"""Report of a data party of a joint prediction."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from blindfit.parties.training.report import Own, Report, Table, TimingFigures
 
 @dataclass(frozen=True, repr=False)
 class RowFigures(Table):
-    read: Own[int]  # how many rows the dataset has
+    read: Own[int]  # number of rows of the dataset
     common: int
 
 
@@ -22,10 +22,10 @@ class ModelFigures(Table):
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreFigures(Table):
-    """The rows that were scored; the mean and the next three are None if there was none.
+    """Figures of the scored rows; the mean and the next three are None without a scored row.
 
     Attributes:
-        of: what a row was given, "probability" or "value".
+        of: kind of the numbers, "probability" or "value".
     """
 
     where: str
@@ -39,8 +39,10 @@ class ScoreFigures(Table):
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class PredictReport(Report):
-    """Attributes:
-    scores: at the active party.
+    """The report of a data party.
+
+    Attributes:
+        scores: figures of the scores, at the active party.
     """
 
     members: Own[Mapping[str, str]]

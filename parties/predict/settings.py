@@ -1,4 +1,4 @@
-"""A predict job: new rows, scored together."""
+"""A predict job: new rows, which the parties score together."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from blindfit.parties.tables import Settings
 
 
 class PredictSettings(Settings):
-    """Which model scores new rows."""
+    """Model that scores new rows."""
 
     session: str = Field("", pattern=f"^$|{SESSION}", max_length=64)
     """Session of the training whose model scores the rows."""
@@ -37,7 +37,7 @@ class PredictJob(AlignedParameters):
             )
         if self.align.method != "psi":
             raise ValueError(
-                "align.method: after linkage nobody is told which rows match, so none can be scored: set "
+                "align.method: after a linkage no party learns which rows match, so no row can be scored: set "
                 'align.method = "psi" and remove other options of [align]'
             )
         return self

@@ -1,4 +1,4 @@
-"""What a proposal passes before this party has a session of it."""
+"""Checks of a proposal before this party has a session for it."""
 
 from __future__ import annotations
 
@@ -28,17 +28,18 @@ from blindfit.parties.wire.waits import Waits
 from blindfit.protos import control_pb2 as pb
 
 MOST_MEMBERS = 64
-MOST_RECEIPTS = 24  # of a proposal: of so many populations; all fit into one message
-MOST_TEXT_CHARS = 256  # of one text of a proposal, its parameters aside
+MOST_RECEIPTS = 24  # receipts of a proposal, one for each population; all fit into one message
+MOST_TEXT_CHARS = 256  # length of one text of a proposal, without its parameters
 
 
 @dataclass(repr=False)
 class Admission:
-    """
+    """The admission of proposals.
+
     Args:
-        read_job: a proposal's parameters -> the job of its system.
-        parts: by protocol.
-        receipts: of this party's ledger.
+        read_job: function from a proposal's parameters to the job of its system.
+        parts: parts of this party, by system.
+        receipts: receipts of this party's ledger.
     """
 
     settings: PartySettings
@@ -60,7 +61,7 @@ class Admission:
         """Return the session of a proposal that this party accepts.
 
         Args:
-            known: the sessions that it has, by name.
+            known: sessions that it has, by name.
 
         Raises:
             PolicyRefused, ConfigError, LimitExceeded: nothing is kept of a refused job.
@@ -83,13 +84,13 @@ class Admission:
         return Session(asked.session, proposed_by, members, asked.parameters, job, channel, me)
 
     def check(self, proposal: pb.Proposal, proposed_by: str, known: Mapping[str, Session[JobParameters]]) -> Proposed:
-        """Read a proposal, and refuse what this party refuses of it. `blindfit check` asks the same.
+        """Read a proposal, and refuse it where `propose` would refuse it. `blindfit check` uses this.
 
         Args:
-            known: the sessions that the party has, by name.
+            known: sessions that the party has, by name.
 
         Raises:
-            PolicyRefused, ConfigError, LimitExceeded: as `open_session`.
+            PolicyRefused, ConfigError, LimitExceeded: as in `open_session`.
         """
         _check_size(proposal, proposed_by)
         self._check_name(proposal.session, known)
@@ -97,7 +98,7 @@ class Admission:
         asked = read_proposal(proposal, proposed_by, self.read_job)
         me = asked.members.get(self.settings.name)
         if me is None or len(asked.members) != len(proposal.members):
-            self._refuse("parties", f"{self.settings.name} is not among them, or a name comes twice")
+            self._refuse("parties", f"{self.settings.name} is not one of them, or a name occurs twice")
         for member in asked.members.values():
             if member is not me:
                 self._address_of(member)
@@ -111,24 +112,28 @@ class Admission:
         return asked
 
     def _take_receipts(self, proposal: pb.Proposal, proposed_by: str) -> None:
-        """What the coordinator can prove must still be in the ledger. Raises PolicyRefused: nobody here signed it."""
+        """Check that the ledger has what the coordinator's receipts prove. Raise PolicyRefused if this party did not
+        sign one.
+        """
         for presented in proposal.receipts:
             if not self.settings.populations:
-                self._refuse("receipt", "it keeps no ledger, and gave none")
+                self._refuse("receipt", "this party keeps no ledger, and gave no receipt")
             self.receipts().take((presented.statement, presented.signature), by=proposed_by)
 
     def _check_name(self, session: str, known: Mapping[str, Session[JobParameters]]) -> None:
-        """A name is used once, for ever: what was charged or kept under it belongs to that session alone."""
+        """Check that the name is new. A name is used once, for ever: a charge or a file under it belongs only to that
+        session.
+        """
         if len(session) > 64 or not re.fullmatch(SESSION, session):
-            self._refuse("session", "its name is not of 1 to 64 letters, digits, _, . and -")
+            self._refuse("session", "its name does not consist of 1 to 64 letters, digits, _, . and -")
         if session in known or self.store.reader().session(session) is not None:
-            self._refuse("session", "there was one of this name")
+            self._refuse("session", "there was a session of this name: choose another name")
 
     def _check_room(self, coordinator: str, known: Mapping[str, Session[JobParameters]]) -> None:
-        """Each coordinator has its own, held sessions and those that never start included.
+        """Check the limits of a coordinator, which count its held sessions and its sessions that never start.
 
         Raises:
-            LimitExceeded: it has as many as it may.
+            LimitExceeded: the coordinator has reached a limit.
         """
         at_once = sum(s.proposed_by == coordinator and s.state not in ENDS for s in known.values())
         if at_once >= self.limits.sessions:
@@ -154,11 +159,11 @@ class Admission:
     def _check_policy(self, asked: Proposed, me: Member) -> None:
         policy, job, protocol = self.settings.policy, asked.job, asked.protocol
         if protocol != job.protocol or protocol not in policy.systems or protocol not in self.parts:
-            self._refuse("protocol", f"{protocol or 'none'} is not one that it takes part in")
+            self._refuse("protocol", f"{protocol or 'none'} is not a system in which it takes part")
         if me.role != self.settings.role:
             self._refuse("role", f"it is {self.settings.role}, not {me.role}")
         if me.role != "key-node" and me.dataset not in self.settings.datasets:
-            self._refuse("dataset", f"it has none named {me.dataset or '(none)'}")
+            self._refuse("dataset", f"it has no dataset named {me.dataset or '(none)'}")
         roles = [member.role for member in asked.members.values()]
         if needs := self.parts[protocol].wrong_roles(roles):
             self._refuse("parties", f"{protocol} needs {needs}")
@@ -169,18 +174,18 @@ class Admission:
         for field_name, reason in job.refusals(policy, me.role):
             self._refuse(field_name, reason)
         for dataset in (me.dataset, *job.also_reads(me.role)):
-            if dataset in self.settings.datasets:  # what else is wrong with another one, the seat says
-                self.snapshots.published(dataset)
+            if dataset in self.settings.datasets:  # the role reports any other error in another dataset
+                self.snapshots.require_current(dataset)
 
     def _refuse(self, field_name: str, reason: str) -> NoReturn:
         raise PolicyRefused(party=self.settings.name, field=field_name, reason=reason)
 
 
 def _check_size(proposal: pb.Proposal, proposed_by: str) -> None:
-    """Before anything looks at it; the parameters have limits of their own.
+    """Check the sizes before any other check; the parameters have limits of their own.
 
     Raises:
-        MalformedMessage: it has more members, receipts, or a longer text, than any job.
+        MalformedMessage: the proposal has more members or receipts, or a longer text, than any job.
     """
     texts = [proposal.session, proposal.protocol]
     if len(proposal.receipts) > MOST_RECEIPTS or any(

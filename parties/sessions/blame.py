@@ -1,4 +1,4 @@
-"""Whom a party waits for in a session, and who is to blame for a wait that failed."""
+"""The party for which this party waits in a session, and the party to blame for a wait that failed."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from blindfit.parties.wire.pulse import Pulse
 from blindfit.protos import errors_pb2
 
 FORGOTTEN = errors_pb2.ErrorCode.Name(errors_pb2.SESSION_UNKNOWN)
-STILL_S = 5.0  # a process that stood still for so long may have been given up by the others
+STILL_S = 5.0  # the others may have given up on a process that stood still for so long
 
 
 def report_of(session: Session[JobParameters], pulse: Pulse) -> waits.Report:
-    """Return whom this party waits for in a session, or waited for when its part ended."""
+    """Return for whom this party waits in a session, or waited when its part ended."""
     found, error = session.channel.waits.report(), session.error
-    if isinstance(error, BlindfitError):  # what it waits for after that is that others hear of it
+    if isinstance(error, BlindfitError):  # from then on it waits only until the others know of the error
         blamed, step = root_party(error), getattr(error, "step", "")
         found = (waits.Wait(blamed, step),) if blamed in session.channel.peers else ()
     has_ended = session.state in ENDS
@@ -37,7 +37,7 @@ def report_of(session: Session[JobParameters], pulse: Pulse) -> waits.Report:
 
 
 async def trace(session: Session[JobParameters], error: Exception, open_peer: OpenPeer) -> Exception:
-    """Return the error, or one that says more: of a wait that failed, whom the others wait for."""
+    """Return the error, or a more exact one: for a wait that failed, ask for whom the other parties wait."""
     if isinstance(error, PeerAborted) and error.code == FORGOTTEN and _stood_still(session):
         # The others gave this party up meanwhile: a peer that ended the session for them is not the cause.
         about = {"session": error.session, "step": error.step, "lost": session.me.name}
@@ -77,6 +77,6 @@ async def _ask(session: Session[JobParameters], open_peer: OpenPeer, peer: str) 
 
 
 def describe_waits(session: Session[JobParameters]) -> dict[str, str]:
-    """Return, for the log, whom a session waited for when it was ended from outside."""
+    """Return the waits of a session that was ended from outside, for the log."""
     found = session.channel.waits.report()
     return {"waited_for": ", ".join(f"{w.peer} at step {w.step} for {w.since_s:.0f} s" for w in found)} if found else {}

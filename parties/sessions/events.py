@@ -1,4 +1,4 @@
-"""What a coordinator sees of a session that it watches."""
+"""Events that a coordinator sees while it watches a session."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PROGRESS_EVERY_S = 0.1
 
 
 async def watch(session: Session[JobParameters]) -> AsyncIterator[pb.Event]:
-    """Events until the session ends: every change of state, and the newest progress now and then."""
+    """Yield events until the session ends: every change of state, and the newest progress from time to time."""
     shown: tuple[State, pb.Progress | None] = (State.NEW, None)
     given: SignedReceipt = (b"", b"")
     while True:
@@ -28,7 +28,7 @@ async def watch(session: Session[JobParameters]) -> AsyncIterator[pb.Event]:
             yield _last_event(session)
             return
         if (state, progress) != shown or receipt != given:
-            # At once, not at the end: what was charged stays charged however the session ends.
+            # At once, not at the end: a charge stays a charge, in any end of the session.
             yield pb.Event(
                 state=state_to_pb(state), progress=progress, receipt=_receipt(receipt if receipt != given else None)
             )

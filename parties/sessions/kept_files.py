@@ -1,12 +1,12 @@
-"""Whose a file is: of the session that has written it, and of nobody who was only about to.
+"""The owner of a file: the session that has written it, and never a session that was only about to write it.
 
-    begin   the database says which session is about to write it, and a digest of what it will hold
-    write   it takes the place of an older one, whole
-    note    the database says that the session has it
+| begin   the database records the session that is about to write the file, and a digest of the new content
+| write   the file takes the place of an older one, whole
+| note    the database records that the session has the file
 
-Whoever fails or is killed in between has begun a file; what it holds then decides (`settle`): it is that session's if
-it holds what was to be written, and stays the earlier one's if not. A file that holds the same bytes already is the
-earlier session's until it is noted.
+A session that fails or is killed in between has begun a file. The file's content then decides its owner (`settle`). If
+the file has the new content, it belongs to that session; otherwise it stays the earlier session's. A file that holds
+the same bytes already is the earlier session's until it is noted.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ from blindfit.parties.store.sessions import BegunFile
 
 
 def write(store: Store, data_dir: Path, session: str, path: Path, content: bytes) -> None:
-    """Raises ConfigError, LedgerUnavailable: it could not be written, or noted; whose it is stays known."""
+    """Write a file. Raise ConfigError or LedgerUnavailable if it could not be written or noted; its owner stays
+    known.
+    """
     settle(store, data_dir)
     begun = BegunFile(os.path.relpath(path, data_dir), session, hashlib.sha256(content).hexdigest())
     if _sha256(path) != begun.sha256:
@@ -33,7 +35,7 @@ def write(store: Store, data_dir: Path, session: str, path: Path, content: bytes
     try:
         written.write_file(path, content)
     except BaseException:
-        with contextlib.suppress(LedgerUnavailable):  # then it is settled later
+        with contextlib.suppress(LedgerUnavailable):  # then the owner is settled later
             _settle(store, data_dir, [begun])
         raise
     with store.transaction() as transaction:
@@ -41,17 +43,19 @@ def write(store: Store, data_dir: Path, session: str, path: Path, content: bytes
 
 
 def files_of(store: Store, data_dir: Path, session: str) -> list[Path]:
-    """What a session has noted, without what a running one is about to replace."""
+    """Return the files of a session, without the files that a running session is about to replace."""
     settle(store, data_dir)
     reader = store.reader()
-    begun = {one.path for one in reader.begun_files()}
+    begun = {one.path for one in reader.list_begun_files()}
     return [Path(os.path.normpath(data_dir / path)) for path in reader.files_of(session) if path not in begun]
 
 
 def settle(store: Store, data_dir: Path) -> None:
-    """Whose the files are that sessions had begun to write when they ended."""
+    """Settle the owners of the files that sessions had begun to write when they ended."""
     reader = store.reader()
-    begun = [one for one in reader.begun_files() if (row := reader.session(one.session)) is None or row.state in ENDS]
+    begun = [
+        one for one in reader.list_begun_files() if (row := reader.session(one.session)) is None or row.state in ENDS
+    ]
     _settle(store, data_dir, begun)
 
 
@@ -68,7 +72,7 @@ def _settle(store: Store, data_dir: Path, begun: list[BegunFile]) -> None:
 
 
 def _sha256(path: Path) -> str:
-    """Empty where there is no such file."""
+    """Return the file's digest; empty if there is no such file."""
     if not path.is_file():
         return ""
     try:

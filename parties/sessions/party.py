@@ -1,4 +1,4 @@
-"""What a party process has, for whoever takes a seat in it."""
+"""State of a party process, for the roles that it plays."""
 
 from __future__ import annotations
 
@@ -36,11 +36,12 @@ T = TypeVar("T")
 
 @dataclass(repr=False)
 class Party:
-    """
+    """A party process.
+
     Attributes:
-        own: who it is to others; None where nobody connects to it, as it is only asked what it would refuse.
-        sessions: set before the process serves anybody.
-        write_snapshot: what its role keeps of a dataset.
+        own: identity for other parties; None if nobody connects, because the process only answers what it would refuse.
+        sessions: sessions, set before the process serves anybody.
+        write_snapshot: function that writes the part of a dataset that its role keeps.
     """
 
     settings: PartySettings
@@ -65,11 +66,11 @@ class Party:
         return self.base_dir / self.settings.data_dir
 
     def file(self, session: str, name: str, kind: str = "models") -> Path:
-        """Where a session's file goes: where the operator says, or in a folder for each session."""
+        """Return the path of a session's file: in the operator's folder, or in a folder for each session."""
         return self.base_dir / (self.settings.output_dir or self.data_dir / kind / session) / name
 
     def write(self, session: str, name: str, content: bytes, kind: str = "models") -> Path:
-        """A whole file, which is the session's from then on: see `kept_files`."""
+        """Write a whole file, which is the session's from then on: see `kept_files`."""
         path = self.file(session, name, kind)
         self.write_to(path, content, session)
         return path
@@ -82,16 +83,16 @@ class Party:
         return self.write(session, name, csv_of(self.stamp_table(pa.table(dict(columns)))))
 
     def stamp(self, document: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a document as this party writes it: with a stamp where it rehearses."""
+        """Return a document with the stamp of a rehearsal, if this party rehearses."""
         return with_stamp(document, self.stamp_text)
 
     @property
     def stamp_text(self) -> str:
-        """Return the stamp of what this party writes; it is empty unless the party rehearses."""
+        """Stamp of this party's files; it is empty unless the party rehearses."""
         return STAMP if self.settings.rehearses else ""
 
     def stamp_table(self, table: pa.Table) -> pa.Table:
-        """Return a table as this party writes it: with one more column where it rehearses."""
+        """Return a table with one more column, the stamp of a rehearsal, if this party rehearses."""
         if not self.settings.rehearses:
             return table
         return table.append_column(FIELD, pa.repeat(NOTHING, len(table)))
@@ -100,24 +101,28 @@ class Party:
         kept_files.write(self.store, self.data_dir, session, path, content)
 
     def files_of(self, session: str) -> list[Path]:
-        """Whole files that it has written, unless a later session has since, and what was noted for it."""
+        """Return the files that it has written and no later session has replaced, and the files that were noted for
+        it.
+        """
         return kept_files.files_of(self.store, self.data_dir, session)
 
-    def noted(self, path: Path, session: str) -> Path:
-        """A directory, or a file that no other session writes, before anything is there: `blindfit purge` finds it,
-        whenever the process ends."""
+    def note(self, path: Path, session: str) -> Path:
+        """Note a directory, or a file that no other session writes, before it exists.
+
+        `blindfit purge` then finds it, even if the process ends at any moment.
+        """
         with self.store.transaction() as transaction:
             transaction.note_file(os.path.relpath(path, self.data_dir), session)
         return path
 
     @cached_property
     def vault(self) -> Vault:
-        """What locks the party's secret files; to open it takes a quarter of a second where there is a passphrase."""
+        """Lock of the party's secret files. With a passphrase, it takes a quarter of a second to open."""
         return vault_of(self.settings, self.base_dir)
 
     @cached_property
     def secret(self) -> PartySecret:
-        """Of what must come out the same again, without anybody else knowing it."""
+        """Secret for values that must come out the same again, and that no other party may know."""
         make_private(self.data_dir)
         return PartySecret.load_or_create(self.data_dir / PARTY_KEY, self.vault)
 
@@ -131,11 +136,11 @@ class Party:
 
     @cached_property
     def workers(self) -> Workers:
-        """Whoever does the work on vectors of ciphertexts; from the first use until `close`."""
+        """Workers on vectors of ciphertexts, from the first use until `close`."""
         return self._closing.enter_context(workers_of(self.settings, self.base_dir))
 
-    def shared(self, make: Callable[[Party], T]) -> T:
-        """What `make` makes, once for all the seats and services that ask for it."""
+    def once(self, make: Callable[[Party], T]) -> T:
+        """Return the result of `make`, which is made once for all roles and services."""
         if make not in self._shared:
             self._shared[make] = make(self)
         made: T = self._shared[make]

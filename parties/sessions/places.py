@@ -1,7 +1,7 @@
 """Places to run in: each coordinator has a few, and a queue of its own behind them.
 
-What one coordinator runs takes no place of another's. A place becomes free when its session has ended and no thread
-works for the session any more.
+A session of one coordinator takes no place of another coordinator. A place becomes free when its session has ended and
+no thread works for the session any more.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from collections.abc import Callable
 
 
 class Places:
-    """
+    """The places of one party.
+
     Args:
-        running: sessions of one coordinator that run at once.
-        is_over: a session's name -> whether it has ended, with all its work.
+        running: number of sessions of one coordinator that run at once.
+        is_over: function that returns True if a session has ended, with all its work.
     """
 
     def __init__(self, running: int, is_over: Callable[[str], bool]) -> None:

@@ -1,4 +1,4 @@
-"""What a coordinator proposes, read: who takes part, with what, and the digest by which an operator approves it."""
+"""A coordinator's proposal: its members, their datasets, and the digest by which an operator approves it."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from blindfit.parties.job.parameters import JobParameters, in_digest
 from blindfit.parties.wire import codec
 from blindfit.protos import control_pb2 as pb
 
-# Of a member, what all must have been told alike and what an operator approves: fields of `Member`, each a text that a
-# handshake names where it differs. Not its address, which may differ from party to party.
+# Fields of `Member` that must be the same in every party's proposal and that an operator approves. The handshake names
+# a field that differs. A member's address is not among them, because it may differ from party to party.
 COMPARED = ("role", "dataset")
-DIGEST_CHARS = 32  # 128 bits: nobody finds two jobs of one digest
+DIGEST_CHARS = 32  # 128 bits: nobody can find two jobs with the same digest
 ReadJob = Callable[[Mapping[str, ParameterValue]], JobParameters]
 
 
@@ -29,9 +29,10 @@ class Member:
 
 @dataclass(frozen=True)
 class Proposed:
-    """
+    """A proposal.
+
     Attributes:
-        members: by name; fewer than were proposed where a name came twice.
+        members: members by name; fewer than were proposed if a name occurred twice.
     """
 
     session: str
@@ -48,20 +49,20 @@ class Proposed:
 
     @property
     def question(self) -> bytes:
-        """Return what names the training that a resumed job goes on with, whatever snapshots it reads."""
+        """Digest that names the training that a resumed job continues, without the snapshots."""
         return digest_of_question(self.job, self.members.values())
 
 
 def digest_of_question(
     job: JobParameters, members: Iterable[Member], snapshots: Mapping[str, str] | None = None
 ) -> bytes:
-    """Return SHA-256 of what a job asks of whom: its options, and who takes part in which role with which dataset.
+    """Return SHA-256 of a job's question: its options, and its members with their roles and datasets.
 
-    Not the session's name, nor how long anybody waits, nor what it goes on from: by what somebody chose to call it or
-    when it was cut, a job is no other one.
+    The digest leaves out the session's name, the timeouts and the training that the job resumes. A job is the same
+    under another name, and after a cut.
 
     Args:
-        snapshots: those that the members read, by name; without them two jobs on other snapshots ask the same.
+        snapshots: snapshots that the members read, by name; without them the digest does not distinguish snapshots.
     """
     read = snapshots or {}
     about = {f"member.{m.name}": (m.role, m.dataset, read.get(m.name, "")) for m in members}
@@ -69,7 +70,7 @@ def digest_of_question(
 
 
 def read_proposal(proposal: pb.Proposal, proposed_by: str, read_job: ReadJob) -> Proposed:
-    """Raises ConfigError, MalformedMessage: the parameters are no job."""
+    """Read a proposal. Raise ConfigError or MalformedMessage if the parameters do not describe a job."""
     parameters = codec.parameters_from_pb(proposal.parameters, culprit=proposed_by, step="Propose")
     members = {m.name: Member(m.name, m.role, m.address, m.dataset) for m in proposal.members}
     job = read_job(parameters)
@@ -77,7 +78,7 @@ def read_proposal(proposal: pb.Proposal, proposed_by: str, read_job: ReadJob) ->
 
 
 def membership(members: Iterable[Member], proposed_by: str) -> dict[str, ParameterValue]:
-    """Who takes part, and with what, as handshake and approval compare it; by a name in words."""
+    """Return the members and their datasets, by a descriptive name, for the comparison in handshake and approval."""
     said = {f"{what} of {member.name}": getattr(member, what) for member in members for what in COMPARED}
     return {"proposer": proposed_by, **said}
 
@@ -85,7 +86,7 @@ def membership(members: Iterable[Member], proposed_by: str) -> dict[str, Paramet
 def digest_of(
     session: str, protocol: str, members: Mapping[str, ParameterValue], parameters: Mapping[str, ParameterValue]
 ) -> str:
-    """Return the digest of all that an operator approves; two sessions never have the same."""
+    """Return the digest of everything that an operator approves; two sessions never have the same."""
     head = canonical_bytes({"session": session, "protocol": in_digest({"protocol": protocol})["protocol"]})
     agreed = digest_of_agreement(members, in_digest(parameters))
     return hashlib.sha256(hashlib.sha256(head).digest() + agreed).hexdigest()[:DIGEST_CHARS]

@@ -1,18 +1,19 @@
-"""What a party keeps of a session that has ended, found wherever it is, and removed.
+"""The files that a party keeps of an ended session: find them in all places, and remove them.
 
-    data_dir/checkpoints/SESSION    secrets, order of rows, encrypted mask, state after each epoch
-    data_dir/models/SESSION         its part of a model, report, scores, transcript
-    data_dir/predictions/SESSION    report and scores of a prediction
-    data_dir/logs/SESSION           what the log said of it
-    and each file that the database says is the session's: in an output_dir, a file of scores, the checkpoints of the
-    training that it resumed
+| data_dir/checkpoints/SESSION    secrets, order of rows, encrypted mask, state after each epoch
+| data_dir/models/SESSION         its part of a model, report, scores, transcript
+| data_dir/predictions/SESSION    report and scores of a prediction
+| data_dir/logs/SESSION           the party's log of the session
 
-Each file goes with the session that has written it. One that was killed while it wrote has what it was to write, if
-that is there, and nothing else: what an earlier session wrote to the same place stays that one's (kept_files.py).
+Each file that the database records as the session's is removed too: in an output_dir, a file of scores, or the
+checkpoints of the training that the session resumed.
 
-The ledger, receipts, remembered answers and the session's name stay: they prove what was paid, and what was paid is
-never asked for again. Files go one after the other, and the database forgets each when it has gone: whoever is stopped
-in the middle finds the rest by doing it again.
+Each file belongs to the session that has written it. A session that was killed while it wrote a file has that file only
+if the new content is there. Otherwise the file stays the earlier session's (kept_files.py).
+
+The ledger, receipts, stored answers and the session's name stay: they prove the charges, and nothing is charged twice.
+Files go one after the other, and the database forgets each file after its removal. A purge that is stopped in the
+middle can be repeated to remove the rest.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from blindfit.parties.settings import SESSION
 from blindfit.parties.store.database import Reads, Store
 
 KINDS = ("checkpoints", "models", "predictions", "logs")
-FIRST, LAST = "base.json", "report.json"  # nobody resumes a training without the one; the other says where scores went
+FIRST, LAST = "base.json", "report.json"  # the first is needed to resume a training; the last names the place of scores
 
 
 @dataclass(frozen=True)
@@ -44,20 +45,20 @@ class Kept:
 
 
 def find_ended_sessions(store: Store, before: date | None = None) -> list[str]:
-    """Those that ended before a day (UTC), the oldest first."""
+    """Return the sessions that ended before a day (UTC), the oldest first."""
     rows = [row for row in store.reader().sessions() if row.state in ENDS]
     return [row.session for row in rows if before is None or row.changed < before.isoformat()]
 
 
 def find_kept(store: Store, data_dir: Path, session: str) -> list[Kept]:
-    """What is there of a session, in the order in which it is to be removed.
+    """Return the files of a session, in the order in which they must be removed.
 
     Raises:
-        ConfigError: there was no such session at this party, or it, or one that resumed it, has not ended.
+        ConfigError: this party had no such session; or the session, or a session that resumed it, has not ended.
     """
     reader = store.reader()
     if not re.fullmatch(SESSION, session) or reader.session(session) is None:
-        raise ConfigError(f"{session} is no session of this party", hint="its name stands in the report of its job")
+        raise ConfigError(f"{session} is not a session of this party", hint="find its name in the report of its job")
     _check_ended(reader, session)
     roots = [data_dir / kind / session for kind in KINDS]
     _check_ended(reader, reader.session_of_file(os.path.relpath(roots[0], data_dir)))  # the training that resumed it
@@ -72,12 +73,12 @@ def _check_ended(reader: Reads, session: str | None) -> None:
     if row is not None and row.state not in ENDS:
         raise ConfigError(
             f"{row.session} is {row.state.lower()}: its files are in use",
-            hint="wait for its end, or cancel its job; where the party was killed, its next start ends the session",
+            hint="wait for its end, or cancel its job; if the party was killed, its next start ends the session",
         )
 
 
 def _files_in(root: Path) -> Iterator[Path]:
-    """Every file under a directory, or the file itself; links are not followed."""
+    """Yield every file under a directory, or the file itself; links are not followed."""
     if root.is_dir() and not root.is_symlink():
         for directory, _, names in os.walk(root):
             yield from (Path(directory, name) for name in names)
@@ -86,7 +87,7 @@ def _files_in(root: Path) -> Iterator[Path]:
 
 
 def _is_strangers(path: Path, reader: Reads) -> bool:
-    """Whether a job that this party knows nothing of has put its report beside the file since."""
+    """Return True if a job that this party does not know has since written its report next to the file."""
     try:
         content = read_json(path.parent / LAST)
     except DataError:
@@ -100,23 +101,23 @@ def _order(path: Path) -> tuple[bool, bool, Path]:
 
 
 def remove(kept: Iterable[Kept]) -> Iterator[Kept]:
-    """Removes file after file, and tells each that has gone.
+    """Remove file after file, and yield each after its removal.
 
     Raises:
-        DataError: one could not be removed.
+        DataError: a file could not be removed.
     """
     for one in kept:
         try:
             one.path.unlink(missing_ok=True)
         except OSError as error:
             raise DataError(
-                f"{one.path} cannot be removed: {error.strerror}", hint="mend its permissions, and purge again"
+                f"{one.path} cannot be removed: {error.strerror}", hint="correct its permissions, and purge again"
             ) from None
         yield one
 
 
 def forget(store: Store, data_dir: Path, session: str) -> None:
-    """Of a session whose files have gone: its empty directories, and where its files were."""
+    """Remove the empty directories of a session whose files are gone, and the records of its files."""
     for kind in KINDS:
         _remove_empty(data_dir / kind / session)
     with store.transaction() as transaction:
@@ -127,5 +128,5 @@ def forget(store: Store, data_dir: Path, session: str) -> None:
 
 
 def _remove_empty(directory: Path) -> None:
-    with contextlib.suppress(OSError):  # it is no directory, or something is in it
+    with contextlib.suppress(OSError):  # not a directory, or not empty
         directory.rmdir()

@@ -1,4 +1,4 @@
-"""One session at one party: what its role works with, and what a party can do in a system."""
+"""One session at one party: the objects that its role uses, and the abilities of a party in a system."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ J_co = TypeVar("J_co", bound=JobParameters, covariant=True)
 
 @dataclass(repr=False)
 class Session(Generic[J_co]):
-    """One job at this party. `job`, `members` and `channel` are what its role works with."""
+    """One job at this party. Its role uses `job`, `members` and `channel`."""
 
     id: str
     proposed_by: str
@@ -36,20 +36,20 @@ class Session(Generic[J_co]):
     job: J_co
     channel: ExchangeChannel
     me: Member
-    snapshot: Snapshot | None = None  # of its own dataset; a key node has none
-    snapshots: Mapping[str, str] = field(default_factory=dict)  # of every member that has a dataset, by name
+    snapshot: Snapshot | None = None  # snapshot of its own dataset; a key node has no dataset
+    snapshots: Mapping[str, str] = field(default_factory=dict)  # snapshot of every member with a dataset, by name
     state: State = State.NEW
     error: BaseException | None = None
     summary: dict[str, ParameterValue] = field(default_factory=dict)
     progress: pb.Progress | None = None
-    changed: Signal = field(default_factory=Signal)  # its state
+    changed: Signal = field(default_factory=Signal)  # signals a change of its state
     task: asyncio.Task[None] | None = None
-    operator: asyncio.Task[None] | None = None  # waits for one who cancels
-    receipt: SignedReceipt = (b"", b"")  # of what it was charged here; the coordinator keeps it
-    start_by: float = 0.0  # its coordinator is to have started it, by the loop's clock
-    patience_s: float = 0.0  # how long it may take to do so, from when it was heard of last
-    watchers: int = 0  # calls by which its coordinator watches it
-    began: float = 0.0  # when it started, by the same clock
+    operator: asyncio.Task[None] | None = None  # waits for the operator's cancellation
+    receipt: SignedReceipt = (b"", b"")  # for its charge here; the coordinator keeps it
+    start_by: float = 0.0  # time by which its coordinator must start it, by the loop's clock
+    patience_s: float = 0.0  # time that the coordinator has for that, from its last call
+    watchers: int = 0  # number of calls by which its coordinator watches it
+    began: float = 0.0  # time of its start, by the same clock
     work: Work = field(default_factory=Work)
     _shared: dict[Callable[..., Any], Any] = field(default_factory=dict)
 
@@ -59,7 +59,7 @@ class Session(Generic[J_co]):
 
     @property
     def digest(self) -> str:
-        """Of what this session does, whatever was approved."""
+        """Digest of this session's own job, without regard to the job that was approved."""
         return digest_of(self.id, self.job.protocol, self.membership, self.parameters)
 
     def with_role(self, role: str) -> Member:
@@ -68,23 +68,23 @@ class Session(Generic[J_co]):
     @property
     def published(self) -> Snapshot:
         if self.snapshot is None:
-            raise LocalProtocolError("a party without a dataset reads none", session=self.id)
+            raise LocalProtocolError("a party without a dataset reads no snapshot", session=self.id)
         return self.snapshot
 
     @property
     def question(self) -> bytes:
-        """Return a digest of all that the outcome depends on but for what is drawn, the members' snapshots included."""
+        """Digest of everything that the outcome depends on, except random draws; it covers the members' snapshots."""
         return digest_of_question(self.job, self.members.values(), self.snapshots)
 
     @property
     def proposed_question(self) -> bytes:
-        """Return the same digest without the snapshots, which a party knows as soon as the job is proposed."""
+        """The same digest without the snapshots, which a party can compute when the job is proposed."""
         return digest_of_question(self.job, self.members.values())
 
-    def shared(self, make: Callable[[Session[Any]], T]) -> T:
-        """Return what `make` makes, once for the session's seat and the calls to its services.
+    def once(self, make: Callable[[Session[Any]], T]) -> T:
+        """Return the result of `make`, made once for the session's role and the calls to its services.
 
-        What is None is asked for again the next time.
+        If the result is None, the next call makes it again.
         """
         if self._shared.get(make) is None:
             self._shared[make] = make(self)
@@ -92,27 +92,30 @@ class Session(Generic[J_co]):
         return made
 
     def forget_work(self) -> None:
-        """An ended session is remembered for a while, for who asks how it ended; not its rows, keys and ciphertexts,
-        which the frames of its task hold."""
+        """Drop the work of an ended session. The session is remembered for a while, for parties that ask about its end.
+        Its rows, keys and ciphertexts, to which its task's frames refer, are not kept.
+        """
         self.task = None
         if self.error is not None:
             forget_frames(self.error)
 
     async def wait_for_change(self, max_s: float) -> None:
-        """Returns after it, or after so long. It takes no lock: one who is cancelled leaves nothing held."""
+        """Return after a change, or after so long. It takes no lock: a caller that is cancelled leaves nothing
+        locked.
+        """
         state = self.state
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(max_s):
                 await self.changed.until(lambda: self.state != state)
 
     def report(self, step: str, done: int = 0, total: int = 0, unit: str = "", waiting_for: str = "") -> None:
-        """What the coordinator shows; the newest counts."""
+        """Set the progress that the coordinator shows; the newest counts."""
         self.progress = pb.Progress(
             step=step, unit=unit, done=max(done, 0), total=max(total, 0), waiting_for=waiting_for
         )
 
     def waits(self, peer: str, message: str) -> None:
-        """For a peer's message; in the midst of something that is counted, that stays what is shown."""
+        """Report a wait for a peer's message. Progress that is counted stays visible until its end."""
         now = self.progress
         if now is not None and now.done < now.total:
             self.report(now.step, now.done, now.total, now.unit, waiting_for=peer)
@@ -127,12 +130,12 @@ Run = Callable[[Session[Any]], Awaitable[dict[str, ParameterValue]]]
 
 @dataclass(frozen=True)
 class Part:
-    """What this party can do in one protocol.
+    """A party's abilities in one system.
 
     Args:
-        check_members: refuses what the other parties of a proposal make wrong; called after `check`.
-        tables: what the members of a session send each other once they have shaken hands.
-        wrong_roles: of all members of a job -> which it needs; "" if these.
+        check_members: function that refuses errors in the other parties of a proposal; called after `check`.
+        tables: messages that the members of a session send each other after the handshake.
+        wrong_roles: function from the roles of all members of a job to the roles that it needs; "" if they are right.
     """
 
     check: Check

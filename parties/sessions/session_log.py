@@ -1,4 +1,4 @@
-"""What a party's log says of each session, kept beside what the session leaves: data_dir/logs/SESSION/party.log."""
+"""A party's log of each session, next to the session's other files: data_dir/logs/SESSION/party.log."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from blindfit.parties.files.private_files import make_private, open_private
 from blindfit.parties.settings import SESSION
 
 KIND, FILE = "logs", "party.log"
-MOST_BYTES = 2**20  # of a session: a peer's mistakes must not fill the operator's disk
+MOST_BYTES = 2**20  # limit for a session: a peer's mistakes must not fill the operator's disk
 MOST_NAME_CHARS = 64
 Event = MutableMapping[str, Any]
 
@@ -23,7 +23,9 @@ def log_of(data_dir: Path, session: str) -> Path:
 
 
 def keeper(data_dir: Path) -> Callable[[Any, str, Event], Event]:
-    """A structlog processor: a line of JSON for each event that names its session. A full disk stops no party."""
+    """Return a structlog processor that writes a line of JSON for each event that names its session. A full disk stops
+    no party.
+    """
 
     def keep(_logger: Any, _method: str, event: Event) -> Event:
         session = event.get("session")
@@ -43,7 +45,9 @@ def _append(path: Path, line: str) -> None:
 
 
 def read_log(data_dir: Path, session: str) -> list[dict[str, Any]]:
-    """In their order; none where nothing was logged, or it was purged. A line that a crash cut is left out."""
+    """Return the events in order; an empty list if nothing was logged, or it was purged. A line that a crash cut is
+    left out.
+    """
     try:
         lines = log_of(data_dir, session).read_text("utf-8", errors="replace").splitlines()
     except OSError:

@@ -1,4 +1,4 @@
-"""The sessions at one party, from proposal to end. Their states and what moves them are in state.py."""
+"""The sessions at one party, from proposal to end. state.py has their states and transitions."""
 
 from __future__ import annotations
 
@@ -38,15 +38,18 @@ from blindfit.protos import control_pb2 as pb
 log = structlog.get_logger(__name__)
 
 APPROVAL_POLL_S = 0.3
-KEPT_ENDED_SESSIONS = 16  # of one coordinator: each holds on to a piece of the heap
+KEPT_ENDED_SESSIONS = 16  # for one coordinator: each keeps a piece of the heap in use
 CANCEL_GRACE_S = 0.5
-START_S = 60.0  # how long a coordinator may take to start a job that every party has accepted
-STOP_S = 10.0  # how long a party that stops waits for its sessions to tell their peers
+START_S = 60.0  # time in which a coordinator must start a job that every party has accepted
+STOP_S = 10.0  # time that a party that stops gives its sessions to inform their peers
 
 
 class Sessions:
-    """Args:
-    first_revoked: of these parties, the first whose certificate was revoked since it was shown here; "": none.
+    """The sessions of one party.
+
+    Args:
+        first_revoked: function that returns the first of some parties whose certificate was revoked since this party
+            saw it; "" for no such party.
     """
 
     def __init__(self, admission: Admission, first_revoked: Callable[[Iterable[str]], str] = lambda _names: "") -> None:
@@ -56,7 +59,9 @@ class Sessions:
         self._places = Places(admission.limits.running, self._is_over)
 
     def end_what_ran_before(self) -> None:
-        """What an earlier process had in memory is gone. To be called once no other process can be that one."""
+        """End the sessions of an earlier process, whose memory is gone. Call it once no other process can be that
+        one.
+        """
         with self._store.transaction() as transaction:
             for row in transaction.sessions():
                 if row.state not in ENDS:
@@ -75,14 +80,16 @@ class Sessions:
         return found.channel if found and found.state in (State.ACCEPTED, State.RUNNING) else None
 
     def check(self, proposal: pb.Proposal, proposed_by: str) -> None:
-        """Raise what `propose` would, and keep nothing of the job."""
+        """Raise the error that `propose` would raise, and keep nothing of the job."""
         self.admission.check(proposal, proposed_by, self._sessions)
         log.info("a job was checked and not proposed", protocol=proposal.protocol, coordinator=proposed_by)
 
     # --- propose
 
     async def propose(self, proposal: pb.Proposal, proposed_by: str) -> Session[JobParameters]:
-        """Raises PolicyRefused, ConfigError, LimitExceeded: nothing is kept of a refused job."""
+        """Keep a proposal as a session. Raise PolicyRefused, ConfigError or LimitExceeded: nothing is kept of a refused
+        job.
+        """
         session = self.admission.open_session(proposal, proposed_by, self._sessions)
         held = self.admission.settings.policy.approve == "ask"
         self._forget_oldest(proposed_by)
@@ -106,7 +113,7 @@ class Sessions:
             del self._sessions[session]
 
     async def _wait_for_approval(self, session: Session[JobParameters]) -> None:
-        """The operator's `blindfit approve` is another process: the database is where they meet."""
+        """Wait for the operator's decision in the database: `blindfit approve` is another process."""
         try:
             async with asyncio.timeout(session.job.timeouts.approval_s):
                 await self._wait_for_decision(session)
@@ -115,7 +122,7 @@ class Sessions:
 
     async def _wait_for_decision(self, session: Session[JobParameters]) -> None:
         while session.state is State.HELD:
-            with contextlib.suppress(LedgerUnavailable):  # a disk that is busy or full may be so no more
+            with contextlib.suppress(LedgerUnavailable):  # a busy or full disk may recover
                 row = self._store.reader().session(session.id)
                 if row is None or row.state != State.HELD:
                     approved = row is not None and row.state == State.ACCEPTED and row.digest == session.digest
@@ -126,10 +133,10 @@ class Sessions:
     async def _watch_over(self, session: Session[JobParameters]) -> None:
         """End a session that its operator cancels, that nobody starts, or in which a certificate is revoked.
 
-        The operator's `blindfit cancel` is another process, and a revocation list another file.
+        The operator's `blindfit cancel` is another process, and a revocation list is another file.
         """
         while session.state not in ENDS:
-            with contextlib.suppress(LedgerUnavailable):  # a disk that is busy or full may be so no more
+            with contextlib.suppress(LedgerUnavailable):  # a busy or full disk may recover
                 if self._store.reader().is_cancelled(session.id):
                     await self.cancel(session.id, by=self._name)
                     return
@@ -145,10 +152,10 @@ class Sessions:
             await session.wait_for_change(APPROVAL_POLL_S)
 
     def _is_forgotten(self, session: Session[JobParameters]) -> bool:
-        """Return whether the coordinator should have started the session by now.
+        """Return True if the coordinator should have started the session by now.
 
-        It starts a job when every party has accepted, for which each has `timeouts.approval_s`, and when the job has a
-        place at every party, until which the coordinator watches the session.
+        The coordinator starts a job when two conditions hold. Every party has accepted it, for which each has
+        `timeouts.approval_s`. And the job has a place at every party; until then the coordinator watches the session.
         """
         is_late = asyncio.get_running_loop().time() > session.start_by
         return session.state is State.ACCEPTED and not session.watchers and is_late
@@ -156,7 +163,7 @@ class Sessions:
     def _find_revoked(self, session: Session[JobParameters]) -> str:
         """Return the first party whose certificate was revoked; "" also if our list cannot be read.
 
-        Such a list lets nobody new in, and that error says so; it ends no session.
+        Such a list admits no new caller, and that error reports it; it ends no session.
         """
         with contextlib.suppress(ConfigError):
             return self._first_revoked((session.proposed_by, *session.members))
@@ -168,11 +175,11 @@ class Sessions:
         """Return how many sessions of the same proposer must end before this one may start.
 
         Raises:
-            LocalProtocolError: it is not one that waits for its start.
+            LocalProtocolError: the session does not wait for its start.
         """
         session = self.get(session_id)
         next_state(session.state, "start", session.id)
-        session.patience_s = START_S  # it holds a place, which others of its coordinator wait for
+        session.patience_s = START_S  # it holds a place, for which other sessions of its coordinator wait
         self._expect_start(session)
         return self._places.ahead_of(session.id, session.proposed_by)
 
@@ -180,12 +187,12 @@ class Sessions:
         session.start_by = asyncio.get_running_loop().time() + session.patience_s
 
     def _is_over(self, session_id: str) -> bool:
-        """Return whether a session has ended and nothing works for it any more."""
+        """Return True if a session has ended and nothing works for it any more."""
         session = self._sessions.get(session_id)
         return session is None or (session.state in ENDS and not session.work.goes_on)
 
     async def start(self, session_id: str) -> Session[JobParameters]:
-        """Raises LimitExceeded: it has no place yet."""
+        """Start a session. Raise LimitExceeded if it has no place yet."""
         session = self.get(session_id)
         self._check_is_approved(session)
         if self.reserve(session_id):
@@ -197,7 +204,7 @@ class Sessions:
         return session
 
     def _check_is_approved(self, session: Session[JobParameters]) -> None:
-        """What runs is what the database says was let pass, by whomever."""
+        """Check that this job is the one that the database records as approved, by the operator or the policy."""
         row = self._store.reader().session(session.id)
         if row is None or row.digest != session.digest:
             reason = "the job is not the one that was approved here"
@@ -215,7 +222,7 @@ class Sessions:
                 await self._fail(session, error)
         except asyncio.CancelledError:
             why = session.error or PeerAborted(culprit=session.proposed_by, code="CANCELLED")
-            if session.error is not None:  # who has ended it tells all parties: each is to hear it from there first
+            if session.error is not None:  # its author informs all parties: each must learn it from there first
                 await asyncio.sleep(CANCEL_GRACE_S)
             with contextlib.suppress(BlindfitError):
                 await session.channel.close(why)
@@ -231,13 +238,13 @@ class Sessions:
             await session.channel.close()
             self._end(session, "finish")
             log.info("session is done", session=session.id)
-        except Exception as error:  # noqa: BLE001 - a session's end: peers and coordinator are told the code
+        except Exception as error:  # noqa: BLE001 - a session's end: peers and coordinator get the code
             session.error = error
             return await blame.trace(session, error, self.admission.open_peer)
         return None
 
     def _take_snapshot(self, session: Session[JobParameters]) -> Snapshot:
-        """The newest of its dataset; of a training that is resumed, the one that it began with.
+        """Return the newest snapshot of the dataset; for a training that is resumed, the snapshot that it began with.
 
         Raises:
             DataError: a snapshot is gone.
@@ -262,13 +269,15 @@ class Sessions:
         log.error("session failed", session=session.id, blamed=blamed or session.me.name, **describe_error(error))
         session.error = error
         self._end(session, "fail")
-        with contextlib.suppress(BlindfitError):  # the peers that can be told are told
+        with contextlib.suppress(BlindfitError):  # only the peers that can be reached are informed
             await session.channel.close(error)
 
     async def cancel(self, session_id: str, by: str = "", blamed: str = "") -> Session[JobParameters]:
-        """Args:
-        by: who asks for it; empty: this process, which stops.
-        blamed: the party for which `by` ends the job, as it says.
+        """End a session.
+
+        Args:
+            by: party that asks for it; empty if this process stops.
+            blamed: party that `by` names as the reason for the end.
         """
         session = self.get(session_id)
         about = {"reason": f"{by} has cancelled it" if by else "this party stops", **blame.describe_waits(session)}
@@ -300,16 +309,16 @@ class Sessions:
     # --- states
 
     def _enter(self, session: Session[JobParameters], step: Step) -> None:
-        """Raises LedgerUnavailable: it could not be written, and the session is what it was."""
+        """Enter a state. Raise LedgerUnavailable if it could not be written; the session then stays as it was."""
         state = next_state(session.state, step, session.id)
         with self._store.transaction() as transaction:
             transaction.change_session(session.id, state=state, changed=stamp())
         self._set_state(session, state)
 
     def _end(self, session: Session[JobParameters], step: Step) -> None:
-        """Also where it cannot be written: whoever waits for the session must hear of its end.
+        """End a session, even if the end cannot be written: everyone that waits for the session must learn of its end.
 
-        The row then says until this party's next start that the session runs, and from then on that it failed.
+        Until this party's next start, the database then records that the session runs; after that, that it failed.
         """
         try:
             self._enter(session, step)
@@ -328,7 +337,7 @@ class Sessions:
         session.changed.notify()
 
     def report_of(self, session: Session[JobParameters]) -> waits.Report:
-        """Return whom this party waits for in a session, or waited for when its part ended."""
+        """Return for whom this party waits in a session, or waited when its part ended."""
         return blame.report_of(session, self.admission.pulse)
 
     async def watch(self, session_id: str) -> AsyncIterator[pb.Event]:
@@ -343,6 +352,6 @@ class Sessions:
 
 
 def _was_told_by_a_peer(session: Session[JobParameters]) -> bool:
-    """Of a cancelled job, before whoever cancels it could say so here."""
+    """Return True if a peer's cancellation ended the session before the cancelling party could inform this party."""
     error = session.error
     return session.state is State.FAILED and isinstance(error, PeerAborted) and error.code == "CANCELLED"

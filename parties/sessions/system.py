@@ -1,6 +1,6 @@
-"""What a system is to a party process: its job, who takes part, and what each of them does.
+"""A system, as a party process uses it: its job, its roles, and the work of each role.
 
-Whoever reads a job needs the table of systems and not the rooms behind it, so nothing here imports them.
+Code that reads a job needs the table of systems, but not the systems' own modules, so nothing here imports them.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from blindfit.parties.job.parameters import JobParameters
 if TYPE_CHECKING:
     from blindfit.algorithms.messages import ParameterValue
     from blindfit.algorithms.protocols.table import Table
+    from blindfit.algorithms.statistics.models import Model
     from blindfit.parties.sessions.party import Party
     from blindfit.parties.sessions.proposal import Member, Proposed
     from blindfit.parties.sessions.session import Session
@@ -22,31 +23,32 @@ if TYPE_CHECKING:
 J = TypeVar("J", bound=JobParameters)
 J_contra = TypeVar("J_contra", bound=JobParameters, contravariant=True)
 Summary = dict[str, "ParameterValue"]
-ModelReader = Callable[[Mapping[str, Any]], Any]  # what a model.json holds -> the model; raises DataError
+ModelReader = Callable[[Mapping[str, Any]], "Model"]
+"""Function that makes a model of the content of a model.json, or raises DataError."""
 
 
 class Seat(Protocol[J_contra]):
     """One role of one system at this party."""
 
     def check(self, job: J_contra, me: Member) -> None:
-        """What can be refused before a session starts."""
+        """Refuse what can be refused before a session starts."""
         ...
 
     async def run(self, session: Session[J_contra]) -> Summary:
-        """The party's part; returns what the coordinator may see of it."""
+        """Do the party's part; return what the coordinator may see of it."""
         ...
 
 
 @runtime_checkable
 class ChecksMembers(Protocol):
-    """A seat that may refuse a job because of its other parties."""
+    """A role that may refuse a job because of its other parties."""
 
     def check_members(self, asked: Proposed) -> None: ...
 
 
 @dataclass(frozen=True)
 class Role(Generic[J]):
-    """How many parties of a job have it, and how one of them takes its seat."""
+    """Number of parties of a job that have a role, and the function that makes a party's part in it."""
 
     at_least: int
     at_most: int
@@ -55,17 +57,17 @@ class Role(Generic[J]):
 
 @dataclass(frozen=True)
 class System(Generic[J]):
-    """
+    """One system.
+
     Args:
-        roles: in the order in which a mistake in a job file lists them.
-        tables: what its parties send each other, but for the handshake.
-        recorded: whether a party of a session keeps a transcript of that.
-        models: how to read what its parties write as model.json, by the file's `format`.
-            Both are functions: whoever reads a job imports no protocol and no model.
-        options: by role, the options of a party file that a party with this role uses for this system, and not for
-            every system.
-        policy: the class of the table [policy.NAME], where NAME is the system's name.
-        unsafe: flags by which its jobs do without a defence.
+        roles: roles, in the order in which an error in a job file lists them.
+        tables: messages that its parties send each other, except the handshake.
+        recorded: True if a party of a session keeps a transcript of these messages.
+        models: function that returns a reader for the parties' model.json, by the file's `format`. `tables` is a
+            function too, so that code that reads a job imports no protocol and no model.
+        options: options of a party file that only this system uses, by role.
+        policy: class of the table [policy.NAME], where NAME is the system's name.
+        unsafe: flags by which its jobs can omit a defence.
     """
 
     job: type[J]
@@ -78,7 +80,7 @@ class System(Generic[J]):
     unsafe: frozenset[str] = frozenset()
 
     def wrong_roles(self, roles: Sequence[str]) -> str:
-        """Return what a job needs, as in "exactly one active and 1 to 16 passive"; "" if these are as many of each."""
+        """Return what a job needs, such as "exactly one active and 1 to 16 passive"; "" if the roles are right."""
         wanted = self.roles.items()
         if set(roles) <= set(self.roles) and all(w.at_least <= roles.count(role) <= w.at_most for role, w in wanted):
             return ""

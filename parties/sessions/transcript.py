@@ -1,9 +1,10 @@
-"""What a party received in a session: a line for each message, to be held against the protocol's table.
+"""Transcript of the messages that a party received in a session: one line for each, to compare with the protocol's
+table.
 
     {"message": 12, "from": "laboratory", "kind": "Residuals", "step": "2", "opened": "..", "bytes": 65552 ..}
 
-`opened` says what the receiver can read of it: nothing of ciphertexts that only the key node decrypts. The message
-itself is not kept. Of an alignment by points, thousands of messages are one line for each kind and sender.
+`opened` states what the receiver can read in the message: nothing in ciphertexts that only the key node decrypts. The
+message itself is not kept. In an alignment by points, thousands of messages share one line for each kind and sender.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from blindfit.algorithms.protocols.table import CHUNKS, ROUNDS, Arrow, Table
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """All arrows of one name, which two protocols may have: a session uses one of them."""
+    """All arrows of one name, which two protocols may have; a session uses one of them."""
 
     step: str = ""
     opened: str = "not in the table"
@@ -52,10 +53,10 @@ class _Line:
 
 
 class Transcript:
-    """Takes every message as it is received; written when the session ends, also when it fails.
+    """Records every message that is received; written when the session ends, also after a failure.
 
     Args:
-        tables: of the session's protocols.
+        tables: tables of the session's protocols.
     """
 
     def __init__(self, tables: Sequence[Table]) -> None:
@@ -64,7 +65,7 @@ class Transcript:
         self._lines: list[_Line] = []
         self._chunked: dict[tuple[str, str], _Line] = {}
 
-    def received(self, sender: str, kind: str, data: bytes) -> None:
+    def add(self, sender: str, kind: str, data: bytes) -> None:
         line = self._chunked.get((sender, kind))
         if line is None:
             line = _Line(sender, kind)
@@ -80,8 +81,8 @@ class Transcript:
             self._rows[kind] = _Row.of(kind, self._tables)
         return self._rows[kind]
 
-    def encoded(self) -> bytes:
-        """A line of JSON for each."""
+    def encode(self) -> bytes:
+        """Return a line of JSON for each message."""
         return b"".join(self._line(number, line) for number, line in enumerate(self._lines, 1))
 
     def _line(self, number: int, line: _Line) -> bytes:

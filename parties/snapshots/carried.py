@@ -20,7 +20,7 @@ def carry_account(transaction: Writes, row: SnapshotRow, known: Sequence[Snapsho
     """Copy what was revealed about the people of a dataset into the account of its new population.
 
     Whether it does so follows from the party's file, never from rows. It copies the whole account, which the people of
-    other datasets without a population share. Nothing is copied if the operator says that these are other people.
+    other datasets without a population share. Nothing is copied if the operator declares that these are other people.
 
     Args:
         row: the new snapshot; its people are in the database.

@@ -1,9 +1,9 @@
 """Keyed digests of ids, by which a party recognises the same people in every snapshot that it makes.
 
-An account of what was revealed about people belongs to the people, so a table with one row more, or with ids in upper
-case, must not begin a new one. The digest of an id is 64 bits: AES under the party's secret of a keyed hash of the
-folded id. The secret is in the party's vault, the digests are in its database and beside its snapshots, and neither
-ever leaves the party. Ids that were hashed or renumbered between two tables are not recognised.
+An account of what was revealed about people belongs to the people. A table with an additional row, or with ids in upper
+case, must not begin a new account. The digest of an id is 64 bits: AES under the party's secret of a keyed hash of the
+folded id. The secret is in the party's vault, the digests are in its database and in its snapshots' folders, and
+neither ever leaves the party. Ids that were hashed or renumbered between two tables are not recognised.
 """
 
 from __future__ import annotations
@@ -74,22 +74,24 @@ class PeopleKey:
         """
         found = [np.zeros((2, 0), np.uint64)]
         for ids in parts:
-            found.append(np.stack([self.digests(ids), self._spelled(ids)]))
+            found.append(np.stack([self.digests(ids), self._digest_spellings(ids)]))
         folded, spelled = np.concatenate(found, axis=1)
         order = np.lexsort((spelled, folded))
         again = order[1:][folded[order[1:]] == folded[order[:-1]]]
         folded[again] = spelled[again]
         return np.asarray(folded)
 
-    def _spelled(self, ids: Any) -> Digests:
-        """Return a digest of each id as it is written, uint64 (n,); no folded id has it but by chance."""
+    def _digest_spellings(self, ids: Any) -> Digests:
+        """Return a digest of each id in its own spelling, uint64 (n,). A folded id has the same digest only by
+        chance.
+        """
         high, low = hash_texts(_shorten(ids), self.hashing)
         return self._encrypt(low, high)[:, 1]
 
     def uniforms(self, digests: Digests, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return a number between 0 and 1 for each person and value, float64 (n,).
 
-        The same person and value have the same number; nobody without the key can tell it from random.
+        The same person and value have the same number; nobody without the key can distinguish it from random.
         """
         drawn = self._encrypt(digests, values.astype("<f8").view(np.uint64))[:, 0]
         return ((drawn >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
@@ -101,7 +103,9 @@ class PeopleKey:
 
 
 def fold(ids: Any) -> Any:
-    """Return ids without what a copy of a table often changes: case, spaces, Unicode forms, leading zeros."""
+    """Return ids without the features that a copy of a table often changes: case, spaces, Unicode forms, leading
+    zeros.
+    """
     if not pc.all(pc.string_is_ascii(ids), min_count=0).as_py():
         ids = pa.array([unicodedata.normalize("NFKC", text).casefold() for text in ids.to_pylist()], pa.string())
     spaceless = pc.replace_substring_regex(pc.utf8_lower(ids), r"\s+", "")
@@ -122,12 +126,12 @@ def _shorten(ids: Any) -> Any:
 
 
 def write_digests(directory: Path, digests: Digests) -> None:
-    """Raises ConfigError: the file is there already."""
+    """Write the digests. Raise ConfigError if the file exists already."""
     write_new(directory / FILE, digests.astype("<u8").tobytes(), mode=0o600)
 
 
 def read_digests(directory: Path, rows: int) -> Digests:
-    """Raises DataError: the file is missing or has another number of rows."""
+    """Return the digests. Raise DataError if the file is missing or has another number of rows."""
     path = directory / FILE
     try:
         found = np.fromfile(path, "<u8").astype(np.uint64)
@@ -144,13 +148,15 @@ def join(chunks: Iterable[bytes]) -> Digests:
 
 
 def add_people(transaction: Writes, population: str, label: str | None, digests: Digests) -> None:
-    """Add those of a new snapshot's people whom the population does not have yet, and whose labels are published."""
+    """Add the people of a new snapshot that the population does not have yet, and the people whose labels are
+    published.
+    """
     known = join(transaction.people(population))
     if len(new := np.setdiff1d(digests, known)):
         transaction.add_people(population, new.astype("<u8").tobytes())
         known = np.concatenate([known, new])
     if label is not None:
-        labelled = unpack(transaction.labelled_people(population, label), len(known))
+        labelled = unpack(transaction.people_with_labels(population, label), len(known))
         labelled[places(known, digests)] = True
         transaction.put_labelled_people(population, label, pack(labelled))
 
@@ -169,12 +175,12 @@ def places(known: Digests, digests: Digests) -> NDArray[np.int64]:
 
 
 def pack(people: NDArray[np.bool_]) -> bytes:
-    """Compress a bitmap of people, by their places in the population."""
+    """Compress a bitmap of people, in the order of their places in the population."""
     return zlib.compress(np.packbits(people).tobytes(), 1)
 
 
 def unpack(people: bytes, count: int | None = None) -> NDArray[np.bool_]:
-    """Return a bitmap of so many people; those that were published since are not in it."""
+    """Return a bitmap of `count` people; it does not have people that were published later."""
     bits = np.unpackbits(np.frombuffer(zlib.decompress(people), np.uint8)) if people else np.zeros(0, np.uint8)
     if count is None:
         return bits.astype(np.bool_)

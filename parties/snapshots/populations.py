@@ -1,4 +1,6 @@
-"""Keep people from having two budgets: rows that another population has, and datasets that wait for their operator."""
+"""Keep people from having two budgets: refuse rows that another population has, and let datasets wait for the
+operator.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ from blindfit.parties.store.snapshots import SnapshotRow
 
 
 def schedule_waits(settings: PartySettings, dataset: str) -> str:
-    """Tell the operator how the schedule of a dataset that waits begins to run."""
+    """Return how the operator starts the schedule of a dataset that waits."""
     if settings.datasets[dataset].public:
         return f"the schedule of {dataset} does not run: only `blindfit snapshot` and `blindfit run` publish it"
     return (
@@ -31,10 +33,10 @@ def schedule_waits(settings: PartySettings, dataset: str) -> str:
 
 
 def why_it_waits(settings: PartySettings, dataset: str, known: Sequence[SnapshotRow]) -> str:
-    """Return why only the operator publishes a dataset; empty where the party does so by itself.
+    """Return why only the operator publishes a dataset; empty if the party does so by itself.
 
     The answer follows from the party's file and from which populations were published before, never from rows.
-    Otherwise a job could learn, by whether a dataset is published, that its rows are those of another population.
+    Otherwise a job could learn from a publication that the dataset's rows are those of another population.
 
     Args:
         known: all snapshots of the party, removed ones included.
@@ -57,7 +59,7 @@ def why_public_waits(settings: PartySettings, dataset: str, known: Sequence[Snap
     """Return why neither a party's start nor its schedule publishes a dataset that is declared public.
 
     It is refused if people of a population with a budget are in it. Others would see the refusal, so only the operator
-    asks. The answer follows from the party's file and from which populations were published before, never from rows.
+    may try. The answer follows from the party's file and from which populations were published before, never from rows.
     """
     if not settings.datasets[dataset].public:
         return ""
@@ -75,7 +77,7 @@ def _populations(settings: PartySettings) -> list[str | None]:
 
 
 def _is_of_other_people(dataset: str, population: str, known: Sequence[SnapshotRow]) -> bool:
-    """Return whether the operator has said that the dataset's people are those of no other population."""
+    """Return True if the operator has declared that the dataset's people are not those of another population."""
     return any(k.other_people and (k.dataset, k.population) == (dataset, population) for k in known)
 
 
@@ -93,7 +95,7 @@ def refuse_private_rows(reader: Reads, row: SnapshotRow, digests: Digests, setti
 
 
 def refuse_private_copy(settings: PartySettings, base_dir: Path, dataset: str, source: Source) -> None:
-    """Refuse rows that are declared public and are those of a snapshot with a population. For the party's operator.
+    """Refuse rows that are declared public and are those of a snapshot with a population. Only the operator calls it.
 
     Raises:
         ConfigError: the ids and labels are those of a dataset with a population, or people are the same.
@@ -137,7 +139,7 @@ def _refuse_private_people(reader: Reads, dataset: str, digests: Digests) -> Non
 
 
 def public_copy(row: SnapshotRow, known: Sequence[SnapshotRow], settings: PartySettings) -> str:
-    """Return the public dataset that holds the rows of this snapshot; empty if there is none."""
+    """Return the public dataset that holds the rows of this snapshot; empty if no dataset does."""
     described = settings.datasets
     copies = [k.dataset for k in known if k.content_sha256 == row.content_sha256 and k.dataset in described]
     return next((name for name in copies if described[name].public), "") if row.population else ""
@@ -169,7 +171,8 @@ def refuse_people_of_another(reader: Reads, row: SnapshotRow, digests: Digests) 
 def warn_of_two_accounts(reader: Reads, row: SnapshotRow, digests: Digests) -> Iterator[str]:
     """Warn the operator of people who have two accounts, with a population and without one.
 
-    It is no refusal: the party publishes such a dataset by itself, and others would learn from a refusal who is in it.
+    This does not refuse the snapshot. The party publishes such a dataset by itself, and others would learn from a
+    refusal who is in it.
     """
     of_it = [one.population for one in reader.snapshots() if one.dataset == row.dataset]
     if row.population and "" not in of_it and reader.disclosures(""):  # else its account was carried over
@@ -192,7 +195,7 @@ def _warn_of_two_labels(reader: Reads, row: SnapshotRow) -> Iterator[str]:
     """Warn the operator of a label column whose people have published labels under another name."""
     label = json.loads(row.meaning).get("label")
     known = reader.labels_of(row.population)
-    if not row.population:  # people of all datasets without one: another label may be that of others
+    if not row.population:  # the people of all datasets without a population: another label may be other people's
         known = [json.loads(one.meaning).get("label") for one in reader.snapshots(row.dataset)]
     others = {name for name in known if name and name != label} if label else set()
     if others:
@@ -217,7 +220,9 @@ def _find_shared_people(reader: Reads, population: str, digests: Digests) -> Ite
 
 
 def refuse_another_population(row: SnapshotRow, known: list[SnapshotRow]) -> None:
-    """Two budgets for the same people would be twice the budget."""
+    """Refuse rows that are known under another population: two budgets for the same people would be twice the
+    budget.
+    """
     others = [
         k for k in known if k.population and k.population != row.population
         and (k.dataset == row.dataset or k.content_sha256 == row.content_sha256)

@@ -1,12 +1,13 @@
-"""What the rows of a dataset hold for a party that gets scores of them: how many columns, of how many values.
+"""The content of a dataset's rows for a party that gets their scores: the number of columns and of their values.
 
-Recipes compute columns of the model from the table's. They add nothing that a score could hide behind: a column of the
-table and all that is computed from it are one unknown. A column that only recipes read may count for less:
+Recipes compute columns of the model from the table's. They do not make it harder to solve for a row's values: a column
+of the table and all columns that are computed from it are one unknown. A column that only recipes read may count for
+less:
 
-    read by                       counts as
-    a clip, spline or log1p       a column of its own values
-    bins and nothing else         a column of as many values as there are combinations of its bins
-    products and nothing else     a column, as long as there are as many such products
+| read by                       it counts as
+| a clip, spline or log1p       a column of its own values
+| bins and nothing else         a column with as many values as its bins have combinations
+| products and nothing else     a column, as long as there are as many such products
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ from blindfit.algorithms.statistics.vertical.score_leaks import RowContent
 
 
 def content_of_columns(columns: Sequence[str], record: TableRecord, counts: Sequence[Mapping[str, int]]) -> RowContent:
-    """Return what rows with these encoded columns hold.
+    """Return the content of rows with these encoded columns.
 
     Args:
-        counts: how many values each column has, in each of some tables.
+        counts: number of values of each column, in each of some tables.
     """
     held: dict[str, int] = {}
     bounds, of_products = _split_sources(record), []
-    for name in columns:  # the columns of a category are one: a row has one level, or none of them
+    for name in columns:  # the columns of a category are one: a row has one level, or no level
         column, distinct = record.behind[name], max(of_one.get(name, 0) for of_one in counts)
         if record.level_of(name) is None:
             if column.is_feature:
@@ -42,14 +43,14 @@ def content_of_columns(columns: Sequence[str], record: TableRecord, counts: Sequ
 
 
 def count_unknowns(record: TableRecord) -> int:
-    """Return how many columns of the table the columns of a model reveal. It follows from public sizes."""
+    """Return how many columns of the table the columns of a model reveal. The number follows from public sizes."""
     bounds = _split_sources(record)
     only_in_products = len(record.sources) - len(bounds)
     return len(record.columns) - only_in_products + min(only_in_products, _count_products(record))
 
 
 def _split_sources(record: TableRecord) -> dict[str, float]:
-    """Return, by each source that a recipe of one column reads, how many values these recipes can tell apart."""
+    """Return, for each source that a recipe of one column reads, how many values these recipes can distinguish."""
     bounds: dict[str, float] = {}
     for name in record.sources:
         of_it = [recipe for recipe in record.recipes if recipe.of == (name,)]

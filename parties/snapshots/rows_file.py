@@ -1,4 +1,4 @@
-"""A data party's rows as a snapshot keeps them: one Arrow file, every column of the type in which it is used."""
+"""A data party's rows in a snapshot: one Arrow file, with every column in the type of its use."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from blindfit.parties.data.source import Source, no_row_left
 from blindfit.parties.files.private_files import new_private
 
 FILE = "rows.arrow"
-LARGEST = 1e100  # of a number: its square, and sums of squares over all rows, are numbers too
+LARGEST = 1e100  # limit of a number: its square, and sums of squares over all rows, are numbers too
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What was written of a source.
+    """The result of writing a source.
 
     Args:
-        content_sha256: of ids and labels.
-        distinct: how many values each feature has, counted up to `MOST_DISTINCT`.
-        reference: by category, the levels that rows have and that have no column; None where there are many.
-        problems: by the table's columns, why some of them cannot be read.
-        remarks: on how it was written, for its operator.
-        ids: reads the ids of all rows again, in their order; a person's where the dataset names persons.
+        content_sha256: digest of ids and labels.
+        distinct: number of values of each feature, counted up to `MOST_DISTINCT`.
+        reference: levels that rows have and that have no column, by category; None if there are many.
+        problems: reasons why columns cannot be read, by the table's columns.
+        remarks: remarks for the operator.
+        ids: function that reads the ids of all rows again, in order; the persons' ids if the dataset names persons.
     """
 
     rows: int
@@ -55,8 +55,8 @@ def write_rows(source: Source, directory: Path) -> Written:
     Rows that `missing = "drop"` leaves out are written too: which rows these are depends on the columns that are read.
 
     Raises:
-        DataError: names the row and the column; or ids repeat, there are no rows, a feature has no value in any, or all
-            labels are the same.
+        DataError: a value is wrong, and the error names the row and the column. Or ids repeat, the table has no rows, a
+            feature has no value in any row, or all labels are the same.
     """
     content, seen, labels, distinct = ContentDigest(), DuplicateSearch(), _Spread(), _Distinct(source.feature_names)
     others, dropped, problems = _Others(source), _Dropped(source), dict(source.problems)
@@ -93,7 +93,7 @@ def write_rows(source: Source, directory: Path) -> Written:
         n_rows,
         content.hexdigest(),
         distinct.counts(),
-        others.found(),
+        others.levels(),
         problems,
         (*dropped.remarks(), *others.remarks()),
         lambda: written.ids(source.settings.id),
@@ -101,7 +101,7 @@ def write_rows(source: Source, directory: Path) -> Written:
 
 
 class _Others:
-    """Levels of categories that have no column."""
+    """Levels of categories without a column."""
 
     def __init__(self, source: Source) -> None:
         self._columns = [column for column in source.record.columns if column.kind == "category"]
@@ -120,7 +120,7 @@ class _Others:
             if column.base is not None and column.base not in found and len(found) <= MOST_LEVELS:
                 yield f"column {column.name}: no row has its reference level"
 
-    def found(self) -> dict[str, Sequence[str] | None]:
+    def levels(self) -> dict[str, Sequence[str] | None]:
         return {name: sorted(levels) if len(levels) <= MOST_LEVELS else None for name, levels in self._found.items()}
 
 
@@ -131,7 +131,9 @@ class _Dropped:
         self._source, self._rows, self._lacking = source, 0, Counter[str]()
 
     def remaining(self, batch: RowBatch, problems: Mapping[str, DataError]) -> tuple[RowBatch, RowBatch]:
-        """Return the rows that stay where only the columns that somebody needs are read, and where all are."""
+        """Return the rows that stay if a job reads only the columns that it needs, and the rows that stay if it reads
+        all.
+        """
         source = self._source
         if source.settings.missing != "drop":
             return batch, batch
@@ -154,7 +156,7 @@ class _Dropped:
 
 
 class _Distinct:
-    """Values of each feature; a missing one is none."""
+    """Values of each feature; a missing value does not count."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self._seen = {name: np.empty(0) for name in names}
@@ -169,7 +171,8 @@ class _Distinct:
 
 
 def _check_size(source: Source, batch: RowBatch, problems: dict[str, DataError]) -> None:
-    """Here, for the operator only: a job that ended by a number would tell others of it.
+    """Check sizes here, where only the operator sees the error. A job that ended because of a number would reveal it to
+    others.
 
     Raises:
         DataError: a feature or label is too large to compute with.
@@ -202,7 +205,7 @@ class _Spread:
         return self._lo == self._hi
 
     def reason(self, dataset: str, positive: str | None) -> str:
-        """Return why labels are all the same; empty where there is nothing to say."""
+        """Return why labels are all the same; empty if there is no special reason."""
         if positive is None:
             return ""
         if self._lo:
@@ -211,17 +214,17 @@ class _Spread:
 
 
 def without_positive(dataset: str, positive: str) -> str:
-    """Return what to do about a text of label 1 that no row has."""
+    """Return the advice about a text of label 1 that no row has."""
     option = f"datasets.{dataset}.positive"
     return f"no row has the text {positive!r}, which stands for label 1: correct {option}; capitals count"
 
 
 @dataclass(frozen=True)
 class RowsFile:
-    """Reads what `write_rows` wrote, or some of its rows.
+    """Reads the files of `write_rows`, or some of their rows.
 
     Args:
-        rows: from the first up to before the last, counted from 0; None: all.
+        rows: range of rows, [first, last), counted from 0; None for all.
     """
 
     path: Path
@@ -230,12 +233,12 @@ class RowsFile:
 
     @property
     def booleans(self) -> frozenset[str]:
-        """A snapshot has numbers in their place."""
+        """Columns of booleans: a snapshot has numbers in their place."""
         return frozenset()
 
     @property
     def problems(self) -> Mapping[str, DataError]:
-        """A snapshot was checked when it was made."""
+        """Problems of columns: a snapshot was checked when it was made."""
         return {}
 
     @property
@@ -244,7 +247,7 @@ class RowsFile:
             return tuple(file.schema.names)
 
     def fingerprint(self) -> None:
-        """It never changes."""
+        """Return None: a snapshot never changes."""
 
     def arrow_batches(self, names: Sequence[str], batch_rows: int) -> Iterator[Any]:
         del batch_rows  # the reader's caller cuts batches to size
@@ -269,16 +272,16 @@ class RowsFile:
             yield batch.column(0)
 
     def part(self, first: int, last: int) -> RowsFile:
-        """These rows alone, to be read wherever the file is."""
+        """Return only these rows, for any process that sees the file."""
         return replace(self, path=self.path.absolute(), rows=(first, last))
 
     def _open(self, columns: Sequence[int] | None = None) -> Any:
-        """Read, not mapped: pages of a mapped file stay in memory until the last row is read."""
+        """Read the file without a memory map: pages of a mapped file stay in memory until the last row is read."""
         options = pa.ipc.IpcReadOptions(included_fields=columns)
         try:
             return pa.ipc.open_file(pa.OSFile(str(self.path)), options=options)
         except (OSError, pa.ArrowException) as error:
             raise DataError(
-                f"{self.path} cannot be read, which has a snapshot of {self.origin.dataset}",
+                f"{self.path}, which holds a snapshot of {self.origin.dataset}, cannot be read",
                 hint="restore it from a backup, or publish the dataset again",
             ) from error

@@ -16,14 +16,15 @@ from blindfit.parties.snapshots.row_content import count_unknowns
 from blindfit.parties.snapshots.snapshot import content_of, record_of
 from blindfit.parties.store.snapshots import SnapshotRow
 
-LEAST_MODELS_OF_A_GRID = 2 * (min(FOLDS) - 1) + 1  # 2 points, each of whose folds leaves a row out once; the final one
+# The smallest grid has 2 points, each with one fold that leaves the row out; then comes the final training.
+LEAST_MODELS_OF_A_GRID = 2 * (min(FOLDS) - 1) + 1
 GIVE_SCORES = frozenset({"taylor", "predict"})
 
 
-def declared_models(settings: PartySettings, dataset: str) -> int | str:
-    """Return how many models may score a row of a dataset, as a snapshot keeps it; 0 where no job of the party scores.
+def models_declared(settings: PartySettings, dataset: str) -> int | str:
+    """Return how many models may score a row of a dataset, in the form of a snapshot; 0 if no job of the party scores.
 
-    It follows from the party's file: "default" where the file declares no number.
+    The number follows from the party's file: "default" if the file declares no number.
     """
     if settings.role != "passive" or not GIVE_SCORES.intersection(settings.policy.systems):
         return 0
@@ -32,7 +33,7 @@ def declared_models(settings: PartySettings, dataset: str) -> int | str:
 
 
 def refuse_weak_rows(row: SnapshotRow, known: Sequence[SnapshotRow], settings: PartySettings) -> None:
-    """Refuse rows that hold too little for the scores that the party gives. For the party's operator.
+    """Refuse rows that hold too little for the scores that the party gives. Only the operator sees the error.
 
     Args:
         known: all snapshots of the party.
@@ -40,17 +41,17 @@ def refuse_weak_rows(row: SnapshotRow, known: Sequence[SnapshotRow], settings: P
     Raises:
         ConfigError: the reason, and what to set.
     """
-    if declared_models(settings, row.dataset) not in (0, "unlimited"):
+    if models_declared(settings, row.dataset) not in (0, "unlimited"):
         refuse_weak_content(row.dataset, content_of(row, known), count_unknowns(record_of(row)), settings)
 
 
 def refuse_weak_content(dataset: str, content: RowContent, table_columns: int, settings: PartySettings) -> None:
-    """Refuse rows that hold so much, if it is too little for the scores that the party gives.
+    """Refuse rows whose content is too little for the scores that the party gives.
 
     Raises:
         ConfigError: the reason, and what to set.
     """
-    declared = declared_models(settings, dataset)
+    declared = models_declared(settings, dataset)
     if declared in (0, "unlimited"):
         return
     models = declared if isinstance(declared, int) else default_models(table_columns)
@@ -59,7 +60,7 @@ def refuse_weak_content(dataset: str, content: RowContent, table_columns: int, s
         raise ConfigError(
             f"{settings.name}: {name}: a party that gets scores could compute its features: {weakness}",
             hint=f'set {name}.models_per_row = 0 to give no scores, or {name}.models_per_row = "unlimited" if its '
-            "features are no secret",
+            "features are not secret",
         )
     if models > content.models:
         said = " (the default for its columns)" if declared == "default" else ""
@@ -85,13 +86,13 @@ def are_too_weak(row: SnapshotRow, known: Sequence[SnapshotRow], settings: Party
 
 
 def check_number_of_models(party: PartySettings, dataset: str, allowed: int, asked: int) -> None:
-    """Check a job by itself, from what its party declares.
+    """Check a job on its own, against the party's declaration.
 
     Args:
-        asked: how many trainings each row has, those of folds included.
+        asked: number of trainings of each row, with those of folds.
 
     Raises:
-        PolicyRefused: they are more than a row may ever have.
+        PolicyRefused: the trainings are more than a row may ever have.
     """
     if asked > max(1, allowed):
         too_many = f"the trainings of all folds and grid points are {asked} models on each row, and it allows "

@@ -1,4 +1,4 @@
-"""One snapshot of a dataset: what it describes, and the source that reads it."""
+"""One snapshot of a dataset: its description, and the source that reads it."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ DIGEST = DigestFormat(
         **asdict(PLAIN),
     },
 )
-"""How options of a dataset are written in a snapshot's `meaning`, which says whether the file still describes it so."""
+"""Form of a dataset's options in a snapshot's `meaning`. It shows whether the file still describes the dataset so."""
 
 
 COLUMNS = ("url", "id", "person", "label", "label_kind", "split", "features", "quasi_identifiers", "missing")
 
 
-ENCODED = (  # done when a snapshot is made
+ENCODED = (  # applied when a snapshot is made
     "positive",
     "categories",
     "dates",
@@ -58,7 +58,7 @@ ENCODED = (  # done when a snapshot is made
 )
 
 
-SERVES: dict[Kind, tuple[Kind, ...]] = {  # what a model wants -> kinds of a snapshot's column that serve
+SERVES: dict[Kind, tuple[Kind, ...]] = {  # kind that a model needs -> kinds of a snapshot's column that serve
     "number": ("number", "boolean"),
     "boolean": ("boolean", "number"),
     "date": ("date",),
@@ -79,8 +79,8 @@ class Snapshot:
     """A published dataset.
 
     Args:
-        batch_rows: that are held in memory at a time, as the party's file has it now.
-        remarks: on how it was made, where that was just now.
+        batch_rows: rows that are held in memory at a time, from the party's present file.
+        remarks: remarks on how it was made, if that was just now.
     """
 
     row: SnapshotRow
@@ -106,11 +106,11 @@ class Snapshot:
 
     @property
     def table_columns(self) -> int:
-        """Return how many columns of the table its features reveal."""
+        """Number of the table's columns that its features reveal."""
         return count_unknowns(record_of(self.row))
 
     def source(self) -> Source:
-        """Return its rows with all columns that it was published with; of a party that keeps rows.
+        """Return its rows with all columns that it was published with. Only a party that keeps rows has them.
 
         Raises:
             DataError: some of these columns cannot be read.
@@ -123,18 +123,18 @@ class Snapshot:
         chosen = DatasetSettings(**{**settings, "features": columns, "batch_rows": self.batch_rows})
         return Source.of(self._file, chosen, self.row.dataset, record_of(self.row), columns, AsWritten())
 
-    def scored_by(
+    def for_model(
         self, record: TableRecord, columns: Sequence[str], means: Mapping[str, float], *, labels: bool = False
     ) -> Source:
-        """Return its rows as a model reads them: the model's columns, converted by its record. No row is read here.
+        """Return its rows in the form of a model: the model's columns, converted by its record. No row is read here.
 
         Args:
-            columns: the model's, in order.
-            means: by the model's columns, what stands for a missing value where the dataset lets values be missing.
-            labels: whether the dataset's label is read too.
+            columns: columns of the model, in order.
+            means: value that stands for a missing one, by the model's columns, if the dataset allows missing values.
+            labels: True to read the dataset's label too.
 
         Raises:
-            DataError: it lacks a column, has it in another kind, or cannot read it.
+            DataError: the snapshot lacks a column, has it in another kind, or cannot read it.
         """
         meaning, there, file = DIGEST.restore(json.loads(self.row.meaning)), record_of(self.row), self._file
         kept = ("url", "id", "missing", *(("label", "label_kind") if labels else ()))
@@ -165,7 +165,7 @@ class Snapshot:
 
 
 def check_kinds(record: TableRecord, there: Mapping[str, Kind], origin: Origin) -> None:
-    """Raises DataError: the table lacks a column of a model's record, or has it in another kind."""
+    """Raise DataError if the table lacks a column of a model's record, or has it in another kind."""
     refuse_missing_names(record.names, list(there), origin)
     for column in record.columns:
         kind = there[column.name]
@@ -187,7 +187,7 @@ def check_recipes(record: TableRecord, derive: Mapping[str, RecipeSettings], ori
         if recipe.by == Log1p.by and (recipe.by, recipe.of) not in checked:
             option = f"datasets.{origin.dataset}.derive.{recipe.name}"
             raise origin.error(
-                f"the model takes its {recipe.by}, and the dataset does not declare this recipe",
+                f"the model computes its {recipe.by}, and the dataset does not declare this recipe",
                 column=recipe.of[0],
                 hint=f'set {option} = {{ by = "{recipe.by}", of = {toml_of(recipe.of[0])} }}',
             )
@@ -196,9 +196,10 @@ def check_recipes(record: TableRecord, derive: Mapping[str, RecipeSettings], ori
 def words_that_are_levels(
     record: TableRecord, url: str, words: Sequence[str], categories: Any, origin: Origin
 ) -> Iterator[str]:
-    """Say, to the operator only, which levels of the model a csv dataset takes for missing values.
+    """Yield a warning for the operator about levels of the model that a csv dataset takes for missing values.
 
-    It is no refusal: the levels may be those of rows, and others would learn from a refusal what these rows hold.
+    This does not refuse the dataset: the levels may be those of rows, and others would learn from a refusal what they
+    hold.
     """
     for column in record.columns if is_csv(url) else ():
         declared = categories.get(column.name, ()) if isinstance(categories, Mapping) else ()
@@ -211,7 +212,7 @@ def words_that_are_levels(
 
 
 def _find_described_kind(column: str, meaning: Mapping[str, Any]) -> Kind:
-    """Return the kind that the party's file gives a column that could not be read."""
+    """Return the kind that the party's file gives to a column that could not be read."""
     if column in (meaning["categories"] or ()):
         return "category"
     return "date" if column in (meaning["dates"] or ()) else "number"
@@ -223,7 +224,7 @@ def _unusable(row: SnapshotRow, column: str, problem: str) -> DataError:
 
 
 def content_of(row: SnapshotRow, known: Sequence[SnapshotRow] = ()) -> RowContent:
-    """Return what its rows hold. A few rows to score do not show what their columns can hold.
+    """Return the content of its rows. A few rows to score do not show what their columns can hold.
 
     Args:
         known: other snapshots of the party; a column holds as much as the snapshot in which it has most values.
@@ -233,7 +234,7 @@ def content_of(row: SnapshotRow, known: Sequence[SnapshotRow] = ()) -> RowConten
 
 
 def record_of(row: SnapshotRow) -> TableRecord:
-    """Return what its columns were made of, without means."""
+    """Return the record of its columns, without means."""
     meaning = json.loads(row.meaning)
     levels, dates = meaning.get("levels", {}), meaning.get("dates") or ()
     booleans, reference = meaning.get("booleans", ()), meaning.get("reference", {})
@@ -260,7 +261,7 @@ def record_of(row: SnapshotRow) -> TableRecord:
 
 
 def _table_columns(meaning: Mapping[str, Any]) -> list[str]:
-    """The table's columns that a snapshot's come from, in order."""
+    """Return the table's columns that a snapshot's come from, in order."""
     levels, indicators = meaning.get("levels", {}), meaning.get("indicators", ())
     of_made = {column_of_level(name, level): name for name in levels for level in levels[name]}
     of_made |= {column_of_level(name, ""): name for name in indicators}

@@ -1,8 +1,8 @@
-"""Snapshots: what jobs, releases and resumed trainings read of a party's datasets.
+"""Snapshots of a party's datasets, which jobs, releases and resumed trainings read.
 
-A snapshot is numbered, never changes, and lies in a directory of its own beside the party's database. Its owner makes
-the next one when it chooses to, whether or not anything changed; so when it is made tells others nothing of the rows.
-All that others see of it is a random id: even a keyed digest would tell that a label changed.
+A snapshot is numbered, never changes, and lies in a directory of its own next to the party's database. Its owner makes
+the next one at any time, after a change or without a change; so the time of a snapshot reveals nothing about the rows.
+Other parties see only a random id of it: even a keyed digest would reveal that a label changed.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from blindfit.parties.snapshots.populations import (
 )
 from blindfit.parties.snapshots.rows_file import FILE as ROWS
 from blindfit.parties.snapshots.rows_file import RowsFile, Written, write_rows
-from blindfit.parties.snapshots.scored import are_too_weak, declared_models, refuse_weak_rows
+from blindfit.parties.snapshots.scored import are_too_weak, models_declared, refuse_weak_rows
 from blindfit.parties.snapshots.snapshot import DIGEST, Snapshot, meaning_of
 from blindfit.parties.store.database import Store, stamp
 from blindfit.parties.store.snapshots import SnapshotRow
@@ -56,36 +56,35 @@ Writer = Callable[[Source, Path], Written]
 
 
 class Snapshots:
-    """Of all datasets of one party.
+    """The snapshots of all datasets of one party.
 
     Args:
-        write: what its role keeps of a dataset.
+        write: function that writes the part of a dataset that the party's role keeps.
     """
 
     def __init__(self, settings: PartySettings, base_dir: Path, store: Store, write: Writer = write_rows) -> None:
         self._settings, self._base_dir, self._store, self._write = settings, base_dir, store, write
         self._data_dir = base_dir / settings.data_dir
         self._directory = self._data_dir / "snapshots"
-        # When these settings were read; the newest of each dataset, by its number.
+        # Number of each dataset's newest snapshot at the time when these settings were read.
         self._then = {row.dataset: row.number for row in store.reader().snapshots()}
 
-    # --- which there are
+    # --- the present snapshots
 
     def current(self, dataset: str) -> Snapshot | None:
-        """The newest; None where there is none of the dataset as these settings describe it.
+        """Return the newest snapshot; None if these settings describe a dataset that has no snapshot.
 
         Raises:
-            ConfigError: another process has published it by later ones.
+            ConfigError: another process has published the dataset by later settings.
         """
         rows = [row for row in self._store.reader().snapshots(dataset) if row.removed is None]
         if not rows:
             return None
         if self._is_of(rows[-1], self._dataset(dataset)):
             return self._at(rows[-1])
-        if rows[-1].number > self._then.get(dataset, 0):  # by a process that read the file later: not to be undone
+        if rows[-1].number > self._then.get(dataset, 0):  # by a process that read the file later: it must stay
             raise ConfigError(
-                f"datasets.{dataset} was published as the party's file describes it now, and this process has read the "
-                "file before that",
+                f"datasets.{dataset} was published by a newer version of the party's file than this process has read",
                 hint="start the party again",
             )
         return None
@@ -98,15 +97,15 @@ class Snapshots:
                     yield dataset
 
     def all_of(self, dataset: str) -> list[Snapshot]:
-        """Those whose files are there, the oldest first."""
+        """Return the snapshots whose files are there, the oldest first."""
         return [self._at(row) for row in self._store.reader().snapshots(dataset) if row.removed is None]
 
-    def published(self, dataset: str) -> Snapshot:
-        """Return the current snapshot, which jobs read. A job makes none: its refusal could tell what rows hold.
+    def require_current(self, dataset: str) -> Snapshot:
+        """Return the current snapshot, which jobs read. A job makes no snapshot: a refusal could reveal what rows hold.
 
         Raises:
-            PolicyRefused: there is none.
-            ConfigError: as `current`.
+            PolicyRefused: there is no current snapshot.
+            ConfigError: as in `current`.
         """
         found = self.current(dataset)
         if found is None:
@@ -115,7 +114,7 @@ class Snapshots:
         return found
 
     def _recognise(self, snapshot: Snapshot) -> None:
-        """Add the people of a snapshot that an older version made: it kept no digests."""
+        """Add the people of a snapshot that an older version made without digests."""
         rows = snapshot.directory / ROWS
         if (snapshot.directory / PEOPLE).exists() or not rows.exists():  # a measurement server keeps no ids
             return
@@ -128,7 +127,7 @@ class Snapshots:
             write_digests(snapshot.directory, digests)
 
     def cautions(self, made: Snapshot) -> Iterator[str]:
-        """What its operator should know of a new snapshot: how it was made, and what scores could tell of it."""
+        """Yield remarks for the operator about a new snapshot: how it was made, and what scores could reveal of it."""
         yield from made.remarks
         dataset = made.row.dataset
         if self._dataset(dataset).snapshot_every_h is not None and self.waits_for_operator(dataset):
@@ -144,30 +143,30 @@ class Snapshots:
             yield from warn_of_two_accounts(self._store.reader(), made.row, made.people())
 
     def of_session(self, session: str) -> Snapshot:
-        """What a session read.
+        """Return the snapshot that a session read.
 
         Raises:
-            DataError: it read nothing here, or the snapshot is gone.
+            DataError: the session read no snapshot here, or the snapshot is gone.
         """
         found = self._row_of(session)
         if found is None or found.removed is not None:
-            raise DataError(f"the snapshot that {session} read is not here any more", hint="train anew")
+            raise DataError(f"the snapshot that {session} read no longer exists here", hint="train again")
         return self._at(found)
 
     def to_read(self, dataset: str, resumes: str) -> Snapshot:
-        """Return what a job reads of a dataset: the newest snapshot, or the one that a resumed training began with.
+        """Return the snapshot that a job reads: the newest, or the one that a resumed training began with.
 
         Args:
-            resumes: the session of that training; empty for a job that begins.
+            resumes: session of that training; empty for a job that begins.
 
         Raises:
-            DataError: as `of_session`.
-            PolicyRefused: as `published`; or the training began with another dataset.
+            DataError: as in `of_session`.
+            PolicyRefused: as in `require_current`; or the training began with another dataset.
         """
         if not resumes:
-            return self.published(dataset)
+            return self.require_current(dataset)
         found = self.of_session(resumes)
-        if found.row.dataset != dataset:  # an operator was shown, and a quota counts, the one that the job names
+        if found.row.dataset != dataset:  # the operator saw, and a quota counts, the dataset that the job names
             reason = f"{dataset} is not the dataset that {resumes} began with"
             raise PolicyRefused(party=self._settings.name, field="dataset", reason=reason)
         return found
@@ -180,21 +179,23 @@ class Snapshots:
         """Return the rows of the current snapshot.
 
         Raises:
-            PolicyRefused, ConfigError: as `published`.
+                PolicyRefused, ConfigError: as in `require_current`.
         """
-        return self.published(dataset).source()
+        return self.require_current(dataset).source()
 
     def check_scored(self, dataset: str, record: TableRecord, columns: Sequence[str]) -> None:
         """Check that a model can read the current snapshot.
 
         Raises:
-            PolicyRefused, ConfigError: as `published`.
+                PolicyRefused, ConfigError: as in `require_current`.
             DataError: the snapshot lacks a column, has it in another kind, or cannot read it.
         """
-        self.published(dataset).scored_by(record, columns, {})
+        self.require_current(dataset).for_model(record, columns, {})
 
-    def changed_since(self, snapshot: Snapshot) -> bool | None:
-        """Whether the source has changed; None: a database cannot tell. For the party's own operator."""
+    def has_changed_since(self, snapshot: Snapshot) -> bool | None:
+        """Return True if the source has changed; None for a database, which reports no changes. Only for the party's
+        operator.
+        """
         if snapshot.row.source is None:
             return None
         try:
@@ -207,20 +208,20 @@ class Snapshots:
         """Log for the operator which datasets have changed, and which schedules do not run."""
         for dataset, settings in self._settings.datasets.items():
             current = self.current(dataset)
-            if current is not None and self.changed_since(current):
+            if current is not None and self.has_changed_since(current):
                 log.warning("dataset has changed: publish it", dataset=dataset, snapshot=current.row.number)
             if current is not None and settings.snapshot_every_h is not None and self.waits_for_operator(dataset):
                 log.warning(schedule_waits(self._settings, dataset), dataset=dataset)
 
-    # --- which the party makes by itself
+    # --- snapshots that the party makes by itself
 
     def waits_for_operator(self, dataset: str) -> str:
-        """Return why the party makes no snapshot of the dataset by itself; empty where it does."""
+        """Return why the party makes no snapshot of the dataset by itself; empty if it does."""
         known = self._store.reader().snapshots()
         return why_it_waits(self._settings, dataset, known) or why_public_waits(self._settings, dataset, known)
 
     def make_first(self) -> None:
-        """Make the first snapshot of each dataset that has none, at the party's start. The log says which, and why not.
+        """Make the first snapshot of each dataset without one, at the party's start. The log names each result.
 
         A column that cannot be read is left out. A dataset whose ids cannot be read stays unpublished, and the party
         starts without it.
@@ -229,29 +230,30 @@ class Snapshots:
             try:
                 if self.current(dataset) is None:
                     self.make_next(dataset, skip_unreadable=True)
-            except Exception as error:  # noqa: BLE001 - the operator is told, and the other datasets are as good as ever
+            except Exception as error:  # noqa: BLE001 - the log informs the operator, and the other datasets are unaffected
                 log.error("dataset is not published", dataset=dataset, **describe_error(error))
 
     def make_overdue(self, dataset: str) -> None:
-        """Make the next snapshot where the owner's schedule asks for it, whether or not anything changed."""
+        """Make the next snapshot if the owner's schedule demands it, with or without a change."""
         if self.overdue(dataset):
             self.make_next(dataset, by_schedule=True)
 
     def overdue(self, dataset: str) -> bool:
-        """Return whether the owner's schedule asks for the next snapshot."""
+        """Return True if the owner's schedule demands the next snapshot."""
         every = self._dataset(dataset).snapshot_every_h
         if every is None or (current := self.current(dataset)) is None or self.waits_for_operator(dataset):
             return False
         return datetime.now(UTC) - datetime.fromisoformat(current.row.made) >= timedelta(hours=every)
 
     def make_next(self, dataset: str, *, skip_unreadable: bool = False, by_schedule: bool = False) -> None:
-        """Make the next snapshot by the party itself, unless the dataset waits for its operator; the log says so.
+        """Make the next snapshot by the party itself, unless the dataset waits for its operator; the log reports it.
 
         Args:
-            skip_unreadable, by_schedule: as `publish`.
+            skip_unreadable: see `publish`.
+            by_schedule: see `publish`.
 
         Raises:
-            DataError, ConfigError: what is wrong with the dataset, for the party's own operator.
+            DataError, ConfigError: there is an error in the dataset, for the party's own operator.
         """
         if reason := self.waits_for_operator(dataset):
             log.warning(reason, dataset=dataset)
@@ -261,21 +263,23 @@ class Snapshots:
         for caution in self.cautions(made):
             log.warning(caution, dataset=dataset)
 
-    def unknown(self) -> Iterator[str]:
-        """Directories with a snapshot's name that the party's database does not know; for its operator."""
+    def list_unknown(self) -> Iterator[str]:
+        """Yield sentences about directories with a snapshot's name that the party's database does not know, for its
+        operator.
+        """
         yield from find_unknown(self._directory, self._store.reader().snapshots())
 
     def settle(self) -> None:
-        """At a party's start: what a publisher that was killed left goes, and what is unknown is told, in the log."""
+        """Remove the remains of a killed publisher at a party's start, and log unknown directories."""
         try:
             if self._directory.is_dir():
-                with only_publisher(self._data_dir, "what is unfinished", lambda _: None, max_wait_s=0.0):
+                with only_publisher(self._data_dir, "unfinished snapshots", lambda _: None, max_wait_s=0.0):
                     self._remove_unfinished()
         except OSError as error:
-            log.warning("what an unfinished publish left cannot be removed", where=str(error.filename or ""))
+            log.warning("the remains of an unfinished publish cannot be removed", where=str(error.filename or ""))
         except DataError:  # another process publishes, and has removed it
             log.info("another process publishes")
-        for unknown in self.unknown():
+        for unknown in self.list_unknown():
             log.warning(unknown)
 
     # --- making them
@@ -289,24 +293,24 @@ class Snapshots:
         by_schedule: bool = False,
         on_waiting: Callable[[str], None] | None = None,
     ) -> Snapshot:
-        """Make the next snapshot; nothing of it is there unless all of it is.
+        """Make the next snapshot. Unless all of it is written, nothing of it is there.
 
         Args:
-            skip_unreadable: leave out columns that cannot be read, except the ids. A job that needs such a column is
-                refused. By default only the columns that the snapshot before left out may be unreadable.
-            other_people: the operator's word that its people are none of another population.
-            by_schedule: nobody asked for it now, and others would see that it is refused: rows that hold too little
-                for the scores that their party gives are published, with a caution.
-            on_waiting: is told what is waited for, where another one is being made; by default the log is.
+            skip_unreadable: True to leave out columns that cannot be read, except the ids. A job that needs such a
+                column is refused. By default only the columns that the snapshot before left out may be unreadable.
+            other_people: True if the operator declares that its people are not those of another population.
+            by_schedule: True if nobody asked for it now, so that others would see a refusal. Rows that hold too little
+                for the scores that their party gives are then published, with a caution.
+            on_waiting: function that gets a sentence about the wait for another publisher; by default it is logged.
 
         Raises:
-            DataError: what is wrong with the rows, or the disk; or another one is being made, for too long.
+            DataError: there is an error in the rows, or on the disk; or another process publishes for too long.
             ConfigError: the rows are known under another population, or hold too little for the scores that their party
                 gives.
         """
         settings = self._dataset(dataset)
         source = open_source(settings, self._base_dir, dataset, self._tolerance(dataset, skip_unreadable))
-        fingerprint = source.fingerprint()  # before the rows are read: a file that changes meanwhile is seen to differ
+        fingerprint = source.fingerprint()  # before the rows are read, so that a change meanwhile is noticed
         try:
             make_private(self._directory)
             with only_publisher(self._data_dir, dataset, on_waiting or log.info):
@@ -321,12 +325,12 @@ class Snapshots:
                         dataset, settings, source, fingerprint, new.id, written, digests, other_people, by_schedule
                     )
                 finally:
-                    with suppress(OSError, BlindfitError):  # else the next one, or the next start, does it
+                    with suppress(OSError, BlindfitError):  # else the next publish, or the next start, does it
                         self._remove_unfinished()
         except OSError as error:
             raise DataError(
                 f"{dataset}: its snapshot in {self._directory} cannot be written: {error.strerror or error}",
-                hint="is the disk full, or may this user not write there?",
+                hint="check that the disk is not full, and that this user may write there",
             ) from error
 
     def _tolerance(self, dataset: str, skip_unreadable: bool) -> Tolerates:
@@ -338,10 +342,10 @@ class Snapshots:
         return unusable.__contains__ if unusable else nothing
 
     def remove_older(self, dataset: str) -> list[tuple[Snapshot, int]]:
-        """Removes the files of all but the newest; what was charged for them stays in the ledger.
+        """Remove the files of all but the newest snapshot; their charges stay in the ledger.
 
         Returns:
-            Each with the bytes that it took.
+            Each removed snapshot with its size in bytes.
         """
         removed = []
         for snapshot in self.all_of(dataset)[:-1]:
@@ -376,9 +380,9 @@ class Snapshots:
                 meaning=json.dumps(
                     {
                         **meaning_of(settings),
-                        **_found(source, written),
+                        **_facts_of(source, written),
                         "distinct": dict(written.distinct),
-                        "models_per_row": declared_models(self._settings, dataset),
+                        "models_per_row": models_declared(self._settings, dataset),
                         "public": settings.public,
                     }
                 ),
@@ -408,23 +412,23 @@ class Snapshots:
         return self._settings.datasets[name]
 
     def _at(self, row: SnapshotRow) -> Snapshot:
-        described = self._settings.datasets.get(row.dataset)  # none where it was taken out of the file since
+        described = self._settings.datasets.get(row.dataset)  # None if the file no longer has the dataset
         return Snapshot(row, self._directory / row.id, described.batch_rows if described else BATCH_ROWS)
 
     def _is_of(self, row: SnapshotRow, settings: PartyDatasetSettings) -> bool:
-        """Return whether the snapshot is of the dataset as these settings describe it."""
+        """Return True if the snapshot is of the dataset as these settings describe it."""
         meaning, described = json.loads(row.meaning), meaning_of(settings)
         if any(meaning.get(name) != described.get(name) for name in {*described, *DIGEST.added}):
             return False
         if meaning.get("public") and not settings.public:
-            return False  # nobody was counted among its people
-        if meaning.get("models_per_row") == declared_models(self._settings, row.dataset):
+            return False  # its people were not counted
+        if meaning.get("models_per_row") == models_declared(self._settings, row.dataset):
             return True
         return are_too_weak(row, self._store.reader().snapshots(), self._settings) is None  # the declaration is new
 
 
-def _found(source: Source, written: Written) -> dict[str, Any]:
-    """What the rows, and not the party's file, say of the columns."""
+def _facts_of(source: Source, written: Written) -> dict[str, Any]:
+    """Return the facts of the columns that come from the rows, not from the party's file."""
     usable = [column for column in source.record.columns if column.name not in written.problems]
     return {
         "columns": [name for name in source.feature_names if source.record.behind[name] in usable],
@@ -438,5 +442,5 @@ def _found(source: Source, written: Written) -> dict[str, Any]:
 
 
 def not_published(dataset: str) -> str:
-    """Say so to a proposer: in the same words whatever the rows hold."""
+    """Return the refusal for a proposer, in the same words for any rows."""
     return f"{dataset} is not published: the party's operator runs `blindfit snapshot PARTY.TOML {quote(dataset)}`"

@@ -1,7 +1,7 @@
 """The disclosure account: everything that was revealed about people without a charge to a budget.
 
-An entry is on the disk before what it counts leaves the party. It belongs to a population, as a budget does, and stays:
-a new snapshot of the same people begins no new account.
+An entry is on the disk before the value that it counts leaves the party. It belongs to a population, as a budget does,
+and stays: a new snapshot of the same people begins no new account.
 """
 
 from __future__ import annotations
@@ -10,24 +10,25 @@ from dataclasses import dataclass
 
 from blindfit.parties.store.rows import RowReads, RowWrites
 
-RESET = "reset"  # the subject of the entry with which an operator starts an account again
+RESET = "reset"  # subject of the entry with which an operator starts an account again
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Disclosure:
-    """One thing that was revealed.
+    """One disclosure.
 
     Attributes:
-        population: about whom; "" for the people of all datasets without a population.
-        subject: the limit that it counts towards: labels, scores, columns or membership.
-        about: which label, which columns, or which other party.
-        learner: who learns it.
-        event: what was revealed, in words.
-        question: a digest; the same question by the same learner about the same subject is one entry.
-        bits: upper bound of what it tells: of all labels together, or of one row's score.
-        people: a compressed bitmap of whom it is about, by their places in the population; empty: everybody.
-        snapshot: what was read for it.
-        session, made: which session revealed it first, and when.
+        population: population of its people; "" for the people of all datasets without a population.
+        subject: limit that it counts towards: labels, scores, columns or membership.
+        about: name of the label, of the columns' party, or of the other party.
+        learner: party that learns it.
+        event: description of the revealed value.
+        question: digest of the question; the same question by the same learner about the same subject is one entry.
+        bits: upper bound of the information that it reveals: about all labels together, or about one row's score.
+        people: compressed bitmap of its people, by their places in the population; empty for all people.
+        snapshot: snapshot that was read for it.
+        session: session that revealed it first.
+        made: time of that session.
     """
 
     population: str
@@ -52,7 +53,7 @@ class AccountReads(RowReads):
     def disclosures_since_reset(self, population: str) -> list[Disclosure]:
         """Return the entries of a population since its account was started, the oldest first."""
         found = self.disclosures(population)
-        resets = [place for place, entry in enumerate(found) if entry.subject == RESET]  # two may have one time
+        resets = [place for place, entry in enumerate(found) if entry.subject == RESET]  # two may have the same time
         return found[resets[-1] + 1 if resets else 0 :]
 
     def people(self, population: str) -> list[bytes]:
@@ -63,14 +64,14 @@ class AccountReads(RowReads):
     def populations_with_people(self) -> list[str]:
         return [row[0] for row in self._all("SELECT DISTINCT population FROM people")]
 
-    def labelled_people(self, population: str, label: str) -> bytes:
-        """Return a compressed bitmap of whose labels have been published, by places in the population."""
+    def people_with_labels(self, population: str, label: str) -> bytes:
+        """Return a compressed bitmap of the people whose labels have been published, by places in the population."""
         query = "SELECT people FROM labelled_people WHERE population = ? AND label = ?"
         rows = self._all(query, population, label)
         return bytes(rows[0][0]) if rows else b""
 
     def label_unit(self, population: str, label: str) -> float | None:
-        """Return the unit of the jitter of a label; None where no training has fixed it."""
+        """Return the unit of a label's jitter; None if no training has fixed it."""
         rows = self._all("SELECT unit FROM label_units WHERE population = ? AND label = ?", population, label)
         return float(rows[0][0]) if rows else None
 
@@ -81,9 +82,10 @@ class AccountReads(RowReads):
 
 class AccountWrites(AccountReads, RowWrites):
     def add_disclosure(self, entry: Disclosure) -> None:
-        """Add an entry in the place of one of the same question.
+        """Add an entry; it replaces an entry of the same question.
 
-        It comes last: at the position of the earlier entry it would not count after the account has started again.
+        The new entry comes last: at the position of the earlier entry it would not count after the account has started
+        again.
         """
         columns = "population, subject, about, learner, event, question, bits, people, snapshot, session, made"
         key = entry.population, entry.subject, entry.about, entry.learner, entry.question

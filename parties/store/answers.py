@@ -1,4 +1,4 @@
-"""Keep what was answered: who asks the same again gets the same."""
+"""Keep answers: a party that repeats a request gets the same answer."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from blindfit.parties.store.rows import RowReads, RowWrites
 
 @dataclass(frozen=True, slots=True, repr=False)
 class StoredAnswer:
-    request_digest: str  # what the request id stands for
+    request_digest: str  # digest of the request with this id
     answer: bytes
-    position: int  # of its charge
+    position: int  # place of its charge in the ledger
     session: str
-    kept_bytes: int = 0  # on the disk for ever, estimated from public sizes
+    kept_bytes: int = 0  # space on the disk for ever, estimated from public sizes
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class StoredLabels:
-    digest: str  # of all that the release stands for
-    position: int  # of its charge
+    digest: str  # digest of the release's question
+    position: int  # place of its charge in the ledger
     mechanism: str
     release: str
-    directory: str  # where the noisy labels are, or are made; empty: no mechanism could be made
-    labels_sha256: str = ""  # once they are there
+    directory: str  # folder of the noisy labels, also while they are made; empty if no mechanism could be made
+    labels_sha256: str = ""  # set when they are there
     answer: bytes = b""
 
     @property
     def is_under_way(self) -> bool:
-        """Charged, and not made yet; where nobody makes it any more, it is lost."""
+        """True if the release is charged and not made yet. If no process makes it any more, it is lost."""
         return bool(self.directory) and not self.labels_sha256
 
 
@@ -40,12 +40,12 @@ class AnswerReads(RowReads):
         query = "SELECT 1 FROM answers WHERE requester = ? AND session = ? LIMIT 1"
         return bool(self._all(query, requester, session))
 
-    def kept_bytes(self, requester: str) -> int:
-        """Return how much space all answers to a requester take on the disk, as estimated before each was accepted."""
+    def count_kept_bytes(self, requester: str) -> int:
+        """Return the space of all answers to a requester on the disk, as estimated before each was accepted."""
         return self._number("SELECT coalesce(sum(kept_bytes), 0) FROM answers WHERE requester = ?", requester)
 
-    def kept_piece(self, requester: str, request_id: str, piece: int) -> bytes:
-        """Return one piece of which rows counted; empty past the last one."""
+    def read_kept_piece(self, requester: str, request_id: str, piece: int) -> bytes:
+        """Return one piece of the marks of rows that counted; empty after the last piece."""
         query = "SELECT bits FROM kept_rows WHERE requester = ? AND request_id = ? AND piece = ?"
         rows = self._all(query, requester, request_id, piece)
         return bytes(rows[0][0]) if rows else b""
@@ -77,7 +77,7 @@ class AnswerWrites(AnswerReads, RowWrites):
         self._insert("label_releases", stored)
 
     def end_label_release(self, stored: StoredLabels) -> None:
-        """End a release that is under way: what was made is never changed."""
+        """End a release that is in progress; a finished release never changes."""
         query = (
             "UPDATE label_releases SET directory = ?, labels_sha256 = ?, answer = ? "
             "WHERE digest = ? AND directory != '' AND labels_sha256 = ''"

@@ -1,4 +1,4 @@
-"""The one way in which anything is charged to a budget: within the transaction that keeps its answer."""
+"""The only code that charges a budget: within the transaction that keeps the answer."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from blindfit.algorithms.privacy.events import ReleaseEvent
 from blindfit.algorithms.privacy.ledger import Budget, Charge, LedgerEntry, Receipt, charge_of
 from blindfit.parties.store.database import Reads, Store, Writes, stamp
 
-MEND = "put a backup of party.sqlite back that has them all: `blindfit ledger PARTY.TOML` shows its entries"
+MEND = "restore a backup of party.sqlite that has them all: `blindfit ledger PARTY.TOML` shows its entries"
 
 
 def check_chain(store: Store) -> None:
-    """Of a whole ledger, when its party starts: ten thousand entries take half a second.
+    """Check a whole ledger when its party starts: 10,000 entries take half a second.
 
     Raises:
-        DataError: it was edited, or an entry is missing; names the first position that is wrong.
+        DataError: the ledger was edited, or an entry is missing; the error names the first wrong position.
     """
     try:
         book.verify_chain(store.reader().ledger())
@@ -31,17 +31,19 @@ def check_chain(store: Store) -> None:
 
 
 def check(reader: Reads, charge: Charge, budget: Budget) -> None:
-    """Raises:
-    LedgerUnavailable: an entry is missing.
-    LedgerBehind: somebody's receipt proves entries that the ledger does not have.
-    BudgetExhausted: it does not fit.
-    UnsupportedEvent: it cannot be composed with what was charged before.
+    """Check that a charge fits.
+
+    Raises:
+        LedgerUnavailable: an entry is missing.
+        LedgerBehind: a receipt proves entries that the ledger does not have.
+        BudgetExhausted: the charge does not fit.
+        UnsupportedEvent: the charge cannot be composed with earlier ones.
     """
     check_event(reader, charge.population, charge.event, budget)
 
 
 def check_event(reader: Reads, population: str, event: ReleaseEvent, budget: Budget) -> None:
-    """Raise as `check`."""
+    """Check that a release fits. Raise errors as `check` does."""
     check_rollbacks(reader, population)
     events = [ReleaseEvent.from_canonical(entry.event) for entry in reader.ledger(population)]
     check_fits(reader, events, event, budget, population)
@@ -50,10 +52,10 @@ def check_event(reader: Reads, population: str, event: ReleaseEvent, budget: Bud
 def check_fits(
     reader: Reads, events: Sequence[ReleaseEvent], event: ReleaseEvent, budget: Budget, population: str
 ) -> None:
-    """Refuse a release that would pass the budget; a rehearsal that only warns goes on.
+    """Refuse a release that would exceed the budget; a rehearsal that only warns continues.
 
     Raises:
-        BudgetExhausted, UnsupportedEvent: as `check`.
+        BudgetExhausted, UnsupportedEvent: as in `check`.
     """
     try:
         book.check_budget(events, event, budget, population)
@@ -62,13 +64,13 @@ def check_fits(
 
 
 def check_before(reader: Reads, population: str, event: ReleaseEvent, budget: Budget, snapshot: str) -> None:
-    """Refuse a job before it begins whose release does not fit, and cannot have been charged before.
+    """Refuse a job, before it begins, if its release does not fit and cannot have been charged before.
 
-    The same question about the same snapshot is free. So a release of the same kind about it may be the same one, and
-    then only the charge itself tells.
+    The same question about the same snapshot is free. So a release of the same kind about it may be the same question,
+    and then only the charge itself shows whether it is.
 
     Raises:
-        LedgerUnavailable, LedgerBehind, BudgetExhausted, UnsupportedEvent: as `check`.
+        LedgerUnavailable, LedgerBehind, BudgetExhausted, UnsupportedEvent: as in `check`.
     """
     check_rollbacks(reader, population)
     if not any(may_be_paid_by(entry, event, snapshot) for entry in reader.ledger(population)):
@@ -76,9 +78,9 @@ def check_before(reader: Reads, population: str, event: ReleaseEvent, budget: Bu
 
 
 def may_be_paid_by(entry: LedgerEntry, event: ReleaseEvent, snapshot: str) -> bool:
-    """Return whether an entry may be the charge of a release that is asked for again.
+    """Return True if an entry may be the charge of a release that is requested again.
 
-    Another version, or another machine, computes another last digit of a noise multiplier.
+    Another version, or another machine, may compute another last digit of a noise multiplier.
     """
     if entry.kind != "release" or entry.snapshot != snapshot:
         return False
@@ -89,11 +91,12 @@ def may_be_paid_by(entry: LedgerEntry, event: ReleaseEvent, snapshot: str) -> bo
 
 
 def check_rollbacks(reader: Reads, population: str) -> None:
-    """One ledger for all populations; the error names the asker's, as another one is none of its business.
+    """Check that the ledger is complete. All populations share one ledger; the error names only the population of the
+    request.
 
     Raises:
-        LedgerUnavailable: an entry is missing, which the chain will say too at the next start.
-        LedgerBehind: a receipt was presented that proves more, and the operator has not acknowledged it.
+        LedgerUnavailable: an entry is missing; `check_chain` will report it too at the next start.
+        LedgerBehind: a receipt proves more, and the operator has not acknowledged it.
     """
     if reader.entries_missing():
         raise LedgerUnavailable(
@@ -114,14 +117,14 @@ def last_position(reader: Reads) -> int:
 
 
 def enter(transaction: Writes, charge: Charge, answer_sha256: str = "") -> LedgerEntry:
-    """Charges, once it was checked in the same transaction; on the disk when that ends."""
+    """Enter a charge that was checked in the same transaction; it is on the disk when the transaction ends."""
     entry = book.append(transaction.last_entry(), charge, time=stamp(), answer_sha256=answer_sha256)
     transaction.add_entry(entry)
     return entry
 
 
-def paid(reader: Reads, charge: Charge) -> bool:
-    """Whether this question about this snapshot was charged before."""
+def is_paid(reader: Reads, charge: Charge) -> bool:
+    """Return True if this question about this snapshot was charged before."""
     return any(
         (entry.snapshot, entry.request_id) == (charge.snapshot, charge.request_id) and entry.kind == "release"
         for entry in reader.ledger(charge.population)
@@ -144,7 +147,7 @@ class _Book:
 
 
 class Books:
-    """Of all populations. What it says is what the reader's own view of the ledger says."""
+    """The entries of all populations, as they are in the reader's own view of the ledger."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -165,7 +168,7 @@ class Books:
     def _up_to_date(self, reader: Reads, population: str) -> _Book:
         known = self._books[population].last
         if known is not None and reader.entry_at(known.position) != known:
-            # It was read within a transaction that was taken back since, or that the reader does not see.
+            # It was read within a transaction that was rolled back since, or that the reader does not see.
             del self._books[population]
         book = self._books[population]
         for entry in reader.ledger(population, after=book.last.position if book.last else 0):

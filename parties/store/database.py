@@ -1,7 +1,7 @@
 """A party's one database: sessions, ledger, stored answers, receipts. SQLite, durable before anything leaves.
 
-Several processes may open it at once (the party, `blindfit approve`, `blindfit ledger`): every change is one
-IMMEDIATE transaction, so the last unit of a budget has one winner. Its tables have a version (migrations.py).
+Several processes may open the database at once (the party, `blindfit approve`, `blindfit ledger`). Every change is one
+IMMEDIATE transaction, so only one process gets the last unit of a budget. Its tables have a version (migrations.py).
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from blindfit.parties.store.snapshots import SnapshotReads, SnapshotWrites
 from blindfit.parties.store.uploads import UploadReads, UploadWrites
 
 BUSY_TIMEOUT_S = 30.0
-READER_CACHE_KIB = 256  # of each thread; the system keeps the file's pages anyway
+READER_CACHE_KIB = 256  # size for each thread; the system keeps the file's pages anyway
 
 
 class Reads(SessionReads, LedgerReads, AnswerReads, SnapshotReads, AccountReads, UploadReads, LossReads):
-    """What is in the database; changes nothing."""
+    """Reads of the database, which change nothing."""
 
 
 class Writes(SessionWrites, LedgerWrites, AnswerWrites, SnapshotWrites, AccountWrites, UploadWrites, LossWrites, Reads):
@@ -41,7 +41,7 @@ class Writes(SessionWrites, LedgerWrites, AnswerWrites, SnapshotWrites, AccountW
 
 
 class KeepsData(Protocol):
-    """A party's settings, as far as the database is concerned."""
+    """The settings of a party that the database needs."""
 
     @property
     def data_dir(self) -> Path: ...
@@ -50,15 +50,15 @@ class KeepsData(Protocol):
 
 
 def path_of(party: KeepsData, base_dir: Path) -> Path:
-    """Return where a party's database is.
+    """Return the path of a party's database.
 
     Args:
-        base_dir: the folder of the party's file.
+        base_dir: folder of the party's file.
     """
     return base_dir / party.data_dir / "party.sqlite"
 
 
-def lost(path: Path, unexplained: Sequence[str]) -> ConfigError:
+def make_lost_error(path: Path, unexplained: Sequence[str]) -> ConfigError:
     """Return the error of a party whose database is older than its files."""
     more = f" and {len(unexplained) - 1} more" if unexplained[1:] else ""
     return ConfigError(
@@ -70,10 +70,10 @@ def lost(path: Path, unexplained: Sequence[str]) -> ConfigError:
 
 
 class Store:
-    """Methods that change several things take the transaction they belong to, `with store.transaction() as t`.
+    """A party's database. Methods that change several things take their transaction, `with store.transaction() as t`.
 
     Args:
-        excess: what happens where a job passes a limit of a budget or an account; by default it is refused.
+        excess: treatment of a job that exceeds a limit of a budget or an account; by default the job is refused.
     """
 
     def __init__(self, path: Path, excess: Excess | None = None) -> None:
@@ -95,13 +95,13 @@ class Store:
         except (sqlite3.Error, OSError) as error:
             raise ConfigError(
                 f"{path} cannot be used as the party's database: {error}",
-                hint="is it a file that Blindfit made, on a disk with room, and may this user write it?",
+                hint="check that Blindfit made this file, that its disk has space, and that this user may write it",
             ) from None
 
     def close(self) -> None:
         """Wait until every thread has left, then close all connections; a later use raises LedgerUnavailable.
 
-        SQLite frees a connection that is closed, also while another thread runs a query on it. A thread does not close
+        SQLite frees a connection that is closed, even while another thread runs a query on it. A thread must not close
         the store within its own `view` or `transaction`: it would wait for itself.
         """
         with self._left:
@@ -112,7 +112,7 @@ class Store:
 
     @contextlib.contextmanager
     def _open(self) -> Iterator[None]:
-        """Keep the connections open, as they are used.
+        """Keep the connections open while they are used.
 
         Raises:
             LedgerUnavailable: the store was closed.
@@ -133,7 +133,7 @@ class Store:
 
     @classmethod
     def of(cls, party: KeepsData, base_dir: Path) -> Store:
-        """Open the database of a party, or make it where there is none.
+        """Open the database of a party, or make a new one.
 
         Raises:
             ConfigError: the party has files of a database that is gone, and its operator has not acknowledged that.
@@ -142,26 +142,26 @@ class Store:
         store = cls(path, party.excess)
         if unexplained := find_unexplained(path.parent, store.reader()):
             store.close()
-            raise lost(path, unexplained)
+            raise make_lost_error(path, unexplained)
         return store
 
     @classmethod
     def existing(cls, party: KeepsData, base_dir: Path) -> Store | None:
-        """Open the database of a party, as it is; None where it has none yet."""
+        """Open the database of a party, as it is; None if it has no database yet."""
         path = path_of(party, base_dir)
         return cls(path) if path.exists() else None
 
     @classmethod
     def check_not_lost(cls, party: KeepsData, base_dir: Path) -> None:
-        """Raises ConfigError: as `of`; nothing is made."""
+        """Check as `of` does, and make nothing. Raise ConfigError if the party has files of a lost database."""
         path, store = path_of(party, base_dir), cls.existing(party, base_dir)
         with contextlib.closing(store) if store else contextlib.nullcontext():
             if unexplained := find_unexplained(path.parent, store.reader() if store else None):
-                raise lost(path, unexplained)
+                raise make_lost_error(path, unexplained)
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[Writes]:
-        """All or nothing, and on the disk when it returns.
+        """Yield a transaction. All its changes are on the disk when it returns, or none.
 
         Raises:
             LedgerUnavailable: the database could not be written, or was closed; nothing was changed.
@@ -180,21 +180,23 @@ class Store:
             except sqlite3.Error as error:
                 raise LedgerUnavailable(
                     f"{self.path} could not be written ({error}): this step released nothing and charged nothing",
-                    hint="make room on its disk, or mend its permissions, and ask again",
+                    hint="make space on its disk, or correct its permissions, and ask again",
                 ) from None
 
     def _check_version(self) -> None:
-        """Raises LedgerUnavailable: a later Blindfit has migrated the database, and counts in ways unknown here."""
+        """Raise LedgerUnavailable if a later Blindfit has migrated the database, and counts in ways that this one does
+        not know.
+        """
         if (found := version_of(self._db)) != newest():
             raise LedgerUnavailable(
-                f"{self.path} was brought to version {found} while this process ran: this step released nothing and "
+                f"{self.path} was upgraded to version {found} while this process ran: this step released nothing and "
                 "charged nothing",
-                hint="start the party again, with the version of Blindfit that did so",
+                hint="start the party again, with the version of Blindfit that upgraded it",
             )
 
     @contextlib.contextmanager
     def view(self) -> Iterator[Reads]:
-        """Several reads of one state, whatever other processes write meanwhile; for nothing else."""
+        """Yield several reads of one state, while other processes may write. Use it for nothing else."""
         with self._reading() as connection:
             connection.execute("BEGIN")
             try:
@@ -203,7 +205,7 @@ class Store:
                 connection.execute("ROLLBACK")
 
     def reader(self) -> Reads:
-        """Each read alone, of what is on the disk."""
+        """Return reads, each of which shows the present state of the disk."""
         return Reads(self._read, self.excess)
 
     def _read(self, query: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
@@ -225,8 +227,8 @@ class Store:
             except sqlite3.Error as error:
                 raise LedgerUnavailable(
                     f"{self.path} could not be read ({error}): this step released nothing and charged nothing",
-                    hint="look at its disk; if it is damaged, restore a backup, "
-                    "and every consumer's receipt will say so",
+                    hint="check its disk; if the file is damaged, restore a backup: the active parties' receipts then "
+                    "show the entries that it lacks",
                 ) from None
 
 
@@ -239,5 +241,5 @@ def _executing(connection: sqlite3.Connection) -> Execute:
 
 
 def stamp(later: timedelta = timedelta()) -> str:
-    """The time as the database keeps it: UTC, to the second."""
+    """Return the time in the form of the database: UTC, to the second."""
     return (datetime.now(UTC) + later).isoformat(timespec="seconds")

@@ -1,4 +1,6 @@
-"""What a party does when a job passes a limit of a budget or of an account: it refuses, or a rehearsal only warns."""
+"""Treatment of a job that exceeds a limit of a budget or of an account: a party refuses it, or a rehearsal only
+warns.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ from dataclasses import dataclass, field
 
 from blindfit.algorithms.errors import BlindfitError
 
-PASSES_LIMIT = "passes_limit"  # marks such a sentence in a party's log
+PASSES_LIMIT = "passes_limit"  # mark of such a sentence in a party's log
 
 
 def _tell_nobody(_sentence: str) -> None:
@@ -16,12 +18,12 @@ def _tell_nobody(_sentence: str) -> None:
 
 @dataclass
 class Excess:
-    """The way a party treats a job that passes a limit.
+    """A party's treatment of jobs that exceed a limit.
 
     Attributes:
-        only_warns: whether the job goes on, in a rehearsal whose user has asked for that.
-        sentences: the warnings so far. A party of real jobs has none: it refuses.
-        on_sentence: takes the sentence of each refusal, and of each new warning.
+        only_warns: True if the job continues, in a rehearsal whose user has asked for that.
+        sentences: warnings so far. A party of real jobs has no warnings: it refuses.
+        on_sentence: function that gets the sentence of each refusal, and of each new warning.
     """
 
     only_warns: bool = False
@@ -29,7 +31,7 @@ class Excess:
     on_sentence: Callable[[str], None] = _tell_nobody
 
     def stop(self, error: BlindfitError) -> None:
-        """Raise the error; a rehearsal that only warns keeps its sentence and goes on."""
+        """Raise the error; a rehearsal that only warns keeps the error's sentence and continues."""
         if not self.only_warns:
             self.on_sentence(error.message)
             raise error

@@ -1,4 +1,4 @@
-"""Keep the ledger's entries, others' receipts, and the receipts that prove what this ledger does not have."""
+"""Keep the ledger's entries, others' receipts, and the receipts that prove entries which this ledger lacks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from blindfit.parties.store.rows import RowReads, RowWrites
 
 class LedgerReads(RowReads):
     def ledger(self, population: str | None = None, *, after: int = 0) -> list[LedgerEntry]:
-        """Return the entries of one population or of all, behind a position."""
+        """Return the entries of one population or of all, after a position."""
         if population is None:
             rows = self._all("SELECT position, line FROM ledger WHERE position > ? ORDER BY position", after)
         else:
@@ -25,7 +25,9 @@ class LedgerReads(RowReads):
         return from_json_line(str(rows[0][1]), int(rows[0][0])) if rows else None
 
     def entries_missing(self) -> int:
-        """Count the entries missing before the last one; positions count from 1, and none is ever removed."""
+        """Count the entries that are missing before the last one. Positions count from 1, and no entry is ever
+        removed.
+        """
         return self._number("SELECT coalesce(max(position), 0) - count(*) FROM ledger")
 
     def receipt_held(self, server: str, population: str) -> tuple[bytes, bytes]:
@@ -34,11 +36,11 @@ class LedgerReads(RowReads):
         return (rows[0][0], rows[0][1]) if rows else (b"", b"")
 
     def rollbacks(self) -> list[bytes]:
-        """Return the receipts that prove what this ledger does not have, and that nobody has acknowledged."""
+        """Return the receipts that prove entries which this ledger lacks, and that nobody has acknowledged."""
         rows = self._all("SELECT statement FROM rollbacks WHERE acknowledged IS NULL ORDER BY noticed")
         return [row[0] for row in rows]
 
-    def acknowledged_rollbacks(self) -> list[bytes]:
+    def list_acknowledged_rollbacks(self) -> list[bytes]:
         return [row[0] for row in self._all("SELECT statement FROM rollbacks WHERE acknowledged IS NOT NULL")]
 
     def is_acknowledged(self, statement: bytes) -> bool:

@@ -1,12 +1,13 @@
 """Bring a party's database to the version of this code: one function for each version, forward only.
 
-`PRAGMA user_version` is the version of a database. An empty one has version 0, and so has every database that was made
-before there were versions. A database goes through all functions from its version on, in one transaction: a process
-that is killed on the way leaves the version before it whole, and of two processes that open it at once one migrates.
+`PRAGMA user_version` is the version of a database. An empty database has version 0, and so has every database that was
+made before versions existed. A database passes through all functions after its version, in one transaction. A process
+that is killed in between leaves the earlier version intact, and of two processes that open a database at once only one
+migrates it.
 
-To change the tables, append a function to MIGRATIONS, and never change one that others have run. No function may drop
-what was counted, charged, answered or received: tests/store/test_migrations.py compares every count before and after
-with databases of each version, and README.md there says how such a database is made.
+To change the tables, append a function to MIGRATIONS, and never change a function that others have run. No function may
+drop a count, a charge, an answer or a receipt. tests/store/test_migrations.py compares every count before and after
+with databases of each version, and README.md there describes how such a database is made.
 """
 
 from __future__ import annotations
@@ -75,21 +76,22 @@ _TABLES = (
 
 
 def to_version_1(database: sqlite3.Connection) -> None:
-    """Make the tables of version 1, of which version 0 may have all, some (an early one) or none (a new file)."""
+    """Make the tables of version 1. A file of version 0 may have all, some (an early one) or none (a new one)."""
     for statement in _TABLES:
         database.execute(statement)
 
 
 def to_version_2(database: sqlite3.Connection) -> None:
-    """Give the smallest number of common rows of a linkage the name that the option of the job has."""
+    """Rename the smallest number of common rows of a linkage to the name of the job's option."""
     database.execute("ALTER TABLE linkages RENAME COLUMN least_common TO min_common")
 
 
 def to_version_3(database: sqlite3.Connection) -> None:
-    """Make one account of what five tables counted for each snapshot; no entry is lost or about fewer people.
+    """Make one account from the counts that five tables kept for each snapshot. No entry is lost or covers fewer
+    people.
 
-    Whose ids a snapshot has is not known here, as their digests need the party's secret: an entry about some rows of a
-    snapshot becomes one about all people of its population.
+    This function does not know the ids of a snapshot, because their digests need the party's secret. So an entry about
+    some rows of a snapshot becomes an entry about all people of its population.
     """
     for statement in _ACCOUNT_TABLES:
         database.execute(statement)
@@ -137,18 +139,20 @@ _ACCOUNT_ENTRIES = (
 
 
 def to_version_4(database: sqlite3.Connection) -> None:
-    """Keep what the operator says of a lost database, that this one began before the party's keys, and how much space
-    an answer takes."""
+    """Keep the operator's reasons for a lost database, the fact that this database began before the party's keys, and
+    the size of each answer.
+    """
     losses.begin(database)
     database.execute("ALTER TABLE answers ADD COLUMN kept_bytes INTEGER NOT NULL DEFAULT 0")
 
 
 def to_version_5(database: sqlite3.Connection) -> None:
-    """Keep the unit of the jitter of labels that are numbers; enter draws of who is held out that versions before the
-    account had begun, and give entries that version 3 has made today's date.
+    """Keep the unit of the jitter of labels that are numbers, and correct two kinds of entries.
 
-    Whose draw it was is not known: it counts in every population of the party. When a count of before version 3 was
-    made is not known either. Version 3 gave it the date of its snapshot, so it ended early in an account with a period.
+    Draws of held-out rows that were begun before the account existed become entries. Their population is not known, so
+    they count in every population of the party. Entries that version 3 has made get today's date. The time of a count
+    from before version 3 is not known: version 3 gave it the date of its snapshot, so it ended early in an account with
+    a period.
     """
     database.execute(
         "CREATE TABLE label_units (population TEXT, label TEXT, unit REAL NOT NULL, PRIMARY KEY (population, label))"
@@ -174,7 +178,7 @@ _DRAW = """INSERT INTO disclosures (
 
 Migration = Callable[[sqlite3.Connection], None]
 MIGRATIONS: tuple[Migration, ...] = (to_version_1, to_version_2, to_version_3, to_version_4, to_version_5)
-"""The first brings version 0 to version 1, the next version 1 to version 2, and so on."""
+"""Functions, in order: the first migrates version 0 to version 1, the next version 1 to version 2, and so on."""
 
 
 def newest() -> int:
@@ -187,7 +191,7 @@ def version_of(database: sqlite3.Connection) -> int:
 
 
 def check_known(database: sqlite3.Connection, path: Path) -> None:
-    """Raises ConfigError: a later version of Blindfit has written the database."""
+    """Raise ConfigError if a later version of Blindfit has written the database."""
     if (found := version_of(database)) > newest():
         raise ConfigError(
             f"{path} has version {found}, and this Blindfit reads versions up to {newest()}",
@@ -196,11 +200,11 @@ def check_known(database: sqlite3.Connection, path: Path) -> None:
 
 
 def migrate(database: sqlite3.Connection, path: Path) -> None:
-    """Bring the database to the newest version, in one transaction.
+    """Migrate the database to the newest version, in one transaction.
 
     Raises:
         ConfigError: a later version of Blindfit has written the database.
-        sqlite3.Error: it could not be written; it has the version that it had.
+        sqlite3.Error: the database could not be written; it keeps its version.
     """
     check_known(database, path)
     if version_of(database) == newest():

@@ -1,7 +1,8 @@
-"""Signed receipts of charges: others' ledgers' are kept, the own ledger's are given and compared with what it has.
+"""Signed receipts of charges. Receipts of others' ledgers are kept; receipts of the own ledger are given, and compared
+with it when they come back.
 
-A ledger that was restored from a backup is behind a receipt that somebody holds. It is noticed, nothing is charged
-until the operator acknowledges it, and what the receipt proves is charged again then.
+A ledger that was restored from a backup lacks entries that somebody's receipt proves. The party notices this, and
+charges nothing until the operator acknowledges it. Then the entries that the receipt proves are charged again.
 """
 
 from __future__ import annotations
@@ -19,19 +20,20 @@ from blindfit.parties.store.charging import Books, last_position
 from blindfit.parties.store.database import Reads, Store, Writes, stamp
 from blindfit.parties.store.losses import Loss, find_unexplained
 
-MOST_RECEIPT_BYTES = 2**17  # twice what 256 different charges take
+MOST_RECEIPT_BYTES = 2**17  # twice the size for 256 different charges
 SignedReceipt = tuple[bytes, bytes]
-"""Statement and signature; two empty ones: there is none."""
+"""Statement and signature; both are empty without a receipt."""
 
-FORMER_KEY = "its operator puts the former receipt_key.pem back, from a backup"
+FORMER_KEY = "its operator must restore the former receipt_key.pem from a backup"
 
 
 def check_given(receipt: SignedReceipt, server: str, key: bytes, population: str | None = None) -> Receipt:
-    """
+    """Return the receipt that a server gave.
+
     Args:
-        server: who gave it.
-        key: its public one.
-        population: about whom it must be; None: whichever the server charged.
+        server: server that gave it.
+        key: public key of the server's receipts.
+        population: population that it must be about; None for any population that the server charged.
 
     Raises:
         MalformedMessage: it is not the server's, or about something else.
@@ -42,19 +44,23 @@ def check_given(receipt: SignedReceipt, server: str, key: bytes, population: str
     try:
         given = Receipt.from_statement(statement)
     except DataError as error:
-        raise MalformedMessage(culprit=server, field="receipt", reason="is no receipt, though signed as one") from error
+        raise MalformedMessage(
+            culprit=server, field="receipt", reason="is not a receipt, though signed as one"
+        ) from error
     if given.server != server or population not in (None, given.population):
         raise MalformedMessage(culprit=server, field="receipt", reason="is about something else")
     return given
 
 
 def proves_more(given: Receipt, held: bytes) -> bool:
-    """Whether it takes the place of what is held: the answer to an old request comes with its old receipt."""
+    """Return True if a receipt replaces the one that is held: the answer to an old request comes with its old
+    receipt.
+    """
     return not held or given.covers(Receipt.from_statement(held))
 
 
 def hold_receipt(store: Store, server: str, key: bytes, population: str, receipt: SignedReceipt) -> None:
-    """Keeps the one that proves most.
+    """Keep the receipt that proves most.
 
     Raises:
         MalformedMessage: it is not the server's, or about something else.
@@ -69,9 +75,10 @@ def hold_receipt(store: Store, server: str, key: bytes, population: str, receipt
 
 
 class OwnReceipts:
-    """
+    """Receipts of this party's ledger.
+
     Args:
-        name: of the party whose ledger it is.
+        name: name of the party whose ledger it is.
     """
 
     def __init__(self, name: str, store: Store, key: SigningKey) -> None:
@@ -83,28 +90,30 @@ class OwnReceipts:
         return self._key.public_bytes
 
     def take(self, presented: SignedReceipt, by: str) -> None:
-        """A restored backup refunds no budget: what others can prove must still be in the ledger. Where it is not, the
-        ledger is known to be behind from here on, and nothing is charged (`charging.check_rollbacks`).
+        """Check that the ledger has what a presented receipt proves: a restored backup refunds no budget.
+
+        If the ledger lacks an entry, this is recorded, and from then on nothing is charged
+        (`charging.check_rollbacks`).
 
         Raises:
             PolicyRefused: this party did not sign it.
         """
         statement, signature = presented
         if len(statement) > MOST_RECEIPT_BYTES or not signing.verify(self.public_key, statement, signature):
-            self._refuse(f"the one that {by} presents is not signed by this party's receipt key: {FORMER_KEY}")
+            self._refuse(f"the receipt that {by} presents is not signed by this party's receipt key: {FORMER_KEY}")
         receipt = Receipt.from_statement(statement)
         if receipt.server != self._name:
-            self._refuse(f"the one that {by} presents is another party's, which has the same key")
+            self._refuse(f"the receipt that {by} presents is another party's, which has the same key")
         compare_receipt(receipt, self._store)
 
     def of_entry(self, transaction: Reads, entry: LedgerEntry) -> SignedReceipt:
-        """Of the last entry of its population."""
+        """Return a receipt of the last entry of its population."""
         charges = self.books.charges(transaction, entry.population)
         statement = book.receipt_for(self._name, entry, charges, transaction.entry_at).statement()
         return statement, self._key.sign(statement)
 
     def newest(self, population: str) -> SignedReceipt:
-        """Of all that the population was charged; of nothing where it was not."""
+        """Return a receipt of everything that the population was charged; an empty receipt if it was not charged."""
         with self._store.view() as reader:
             last = self.books.last(reader, population)
             return self.of_entry(reader, last) if last else (b"", b"")
@@ -117,10 +126,10 @@ class OwnReceipts:
 
 
 def acknowledge_losses(store: Store, reason: str) -> int:
-    """Keep what the operator says of a ledger that was lost or restored, and charge again what noticed receipts prove.
+    """Keep the operator's reason for a ledger that was lost or restored, and charge again what noticed receipts prove.
 
     Returns:
-        How many charges were recovered; a sum of many counts once.
+        The number of recovered charges; a sum of many counts once.
     """
     recovered, now = 0, stamp()
     with store.transaction() as transaction:
@@ -145,29 +154,32 @@ def _recover_entry(transaction: Writes, receipt: Receipt, charge: CountedCharge)
 
 
 def compare_receipt(receipt: Receipt, store: Store) -> None:
-    """Notices a receipt that the ledger should show and does not."""
+    """Record a receipt whose entries the ledger should have and lacks."""
     reader = store.reader()
     try:
         book.check_receipt(receipt, reader.entry_at, last_position=last_position(reader))
     except LedgerBehind:
-        # What was lost and acknowledged was charged again in the same transaction, under other hashes.
+        # Entries that were lost and acknowledged were charged again in the same transaction, under other hashes.
         if not reader.is_acknowledged(receipt.statement()) and not _was_recovered(receipt, reader):
             with store.transaction() as transaction:
                 transaction.notice_rollback(receipt.statement(), stamp())
 
 
 def _was_recovered(receipt: Receipt, reader: Reads) -> bool:
-    """Whether an acknowledged receipt is of the same lost ledger, at this entry or later, and all that this one proves
-    was charged again: of another population, or of another lost ledger, it may prove what is missing.
+    """Return True if an acknowledged receipt covers this one, so that everything that this one proves was charged
+    again.
+
+    The acknowledged receipt must be of the same lost ledger, at this entry or later. A receipt of another population,
+    or of another lost ledger, may prove missing entries.
     """
     at = (receipt.position, receipt.entry_hash)
-    acknowledged = map(Receipt.from_statement, reader.acknowledged_rollbacks())
+    acknowledged = map(Receipt.from_statement, reader.list_acknowledged_rollbacks())
     if not any(at in ((known.position, known.entry_hash), *known.landmarks) for known in acknowledged):
         return False
     return not _missing(receipt, reader)
 
 
 def _missing(receipt: Receipt, reader: Reads) -> list[tuple[CountedCharge, int]]:
-    statements = (*reader.rollbacks(), *reader.acknowledged_rollbacks())
+    statements = (*reader.rollbacks(), *reader.list_acknowledged_rollbacks())
     common, entries = book.common_position(receipt, reader.entry_at), reader.ledger(receipt.population)
     return list(book.missing_charges(receipt, entries, common, map(Receipt.from_statement, statements)))

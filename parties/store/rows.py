@@ -13,7 +13,7 @@ Execute = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
 
 
 class RowReads:
-    """Reads of one state of the database, or of what is on the disk at each read."""
+    """Reads of one state of the database, or of the disk's present state at each read."""
 
     def __init__(self, execute: Execute, excess: Excess | None = None) -> None:
         self._execute, self.excess = execute, excess or Excess()
@@ -28,7 +28,7 @@ class RowReads:
         """Return rows of a table as values of a dataclass, each field from the column of its name.
 
         Args:
-            rest: of the query, behind the table.
+            rest: rest of the query, after the table.
         """
         names = _names(kind)
         query = f"SELECT {', '.join(names)} FROM {table} {rest}"  # noqa: S608 - names of our own classes and tables
@@ -49,7 +49,7 @@ class RowWrites(RowReads):
         """Insert a row: a column for each field of the dataclass, and for each of `more`.
 
         Args:
-            how: such as INSERT OR REPLACE.
+            how: SQL command, for example INSERT OR REPLACE.
         """
         columns = {**({n: getattr(row, n) for n in _names(type(row))} if row is not None else {}), **more}
         marks = ", ".join("?" for _ in columns)

@@ -1,4 +1,4 @@
-"""Keep what a party knows of its sessions: their states, the files that they wrote, the predictions that they made."""
+"""Keep facts of a party's sessions: their states, the files that they wrote, the predictions that they made."""
 
 from __future__ import annotations
 
@@ -13,16 +13,18 @@ class SessionRow:
     session: str
     protocol: str
     proposed_by: str
-    digest: str  # of the job: what its operator approves
+    digest: str  # digest of the job that its operator approves
     state: str
     changed: str
-    proposal: bytes = b""  # as it came, for the operator; until the state changes
+    proposal: bytes = b""  # as it was received, for the operator; until the state changes
 
 
 @dataclass(frozen=True, slots=True)
 class BegunFile:
-    """Args:
-    sha256: of what it is to hold.
+    """A file that a session is about to write.
+
+    Args:
+        sha256: digest of its new content.
     """
 
     path: str
@@ -32,12 +34,12 @@ class BegunFile:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """Of the active party.
+    """A prediction of the active party.
 
     Args:
-        model: the session of the training whose model has scored the rows.
-        place: where the scores went, as its operator is told; without a password.
-        path: of the csv file that is the session's own, as `files_of` has it; empty where they went elsewhere.
+        model: session of the training whose model has scored the rows.
+        place: place of the scores, in the form that the operator sees; without a password.
+        path: csv file that belongs to the session, as in `files_of`; empty if the scores went elsewhere.
     """
 
     session: str
@@ -54,14 +56,14 @@ class SessionReads(RowReads):
         return self._row(SessionRow, "sessions", "WHERE session = ?", session)
 
     def count_sessions(self, proposed_by: str, *, since: str) -> int:
-        """Count a coordinator's sessions that were proposed or changed since then."""
+        """Count a coordinator's sessions that were proposed or changed since that time."""
         query = "SELECT COUNT(*) FROM sessions WHERE proposed_by = ? AND changed >= ?"
         return self._number(query, proposed_by, since)
 
     def is_cancelled(self, session: str) -> bool:
         return bool(self._all("SELECT 1 FROM cancellations WHERE session = ?", session))
 
-    def begun_files(self) -> list[BegunFile]:
+    def list_begun_files(self) -> list[BegunFile]:
         return self._rows(BegunFile, "begun_files")
 
     def has_begun(self, begun: BegunFile) -> bool:
@@ -81,7 +83,7 @@ class SessionReads(RowReads):
 
 class SessionWrites(SessionReads, RowWrites):
     def add_session(self, row: SessionRow) -> None:
-        """Add a new session: no row is ever another session's."""
+        """Add a new session. A row never becomes another session's."""
         self._insert("sessions", row)
 
     def change_session(self, session: str, *, state: str, changed: str) -> None:
@@ -89,18 +91,18 @@ class SessionWrites(SessionReads, RowWrites):
         self._change(query, state, changed, session)
 
     def cancel_session(self, session: str) -> None:
-        """Ask the party's process, which is another one, to end the session."""
+        """Ask the party's process, which is another process, to end the session."""
         self._insert("cancellations", how="INSERT OR IGNORE", session=session)
 
     def begin_file(self, begun: BegunFile) -> None:
-        """Note a file that a session is about to write, and does not have yet."""
+        """Note a file that a session is about to write, and does not own yet."""
         self._insert("begun_files", begun, "INSERT OR REPLACE")
 
     def drop_begun_file(self, begun: BegunFile) -> None:
         self._change("DELETE FROM begun_files WHERE path = ? AND session = ?", begun.path, begun.session)
 
     def note_file(self, path: str, session: str) -> None:
-        """Note that the file is this session's: the newest session that has written a file has it."""
+        """Note that the file is this session's: the newest session that has written a file owns it."""
         self._insert("kept_files", how="INSERT OR REPLACE", path=path, session=session)
         self._change("DELETE FROM begun_files WHERE path = ? AND session = ?", path, session)
 
@@ -108,7 +110,7 @@ class SessionWrites(SessionReads, RowWrites):
         self._change("DELETE FROM kept_files WHERE path = ?", path)
 
     def move_files(self, move: Callable[[str], str]) -> None:
-        """Rename every file that is noted, in a copy of the database that lies in another folder."""
+        """Rename every noted file, in a copy of the database that lies in another folder."""
         for table in ("kept_files", "begun_files", "predictions"):
             for (path,) in self._all(f"SELECT path FROM {table} WHERE path != ''"):  # noqa: S608 - our own tables
                 self._change(f"UPDATE {table} SET path = ? WHERE path = ?", move(str(path)), path)  # noqa: S608

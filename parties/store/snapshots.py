@@ -1,4 +1,4 @@
-"""Keep which snapshots there are, which session read which, and what was drawn once for them."""
+"""Keep snapshots, the sessions that read them, and the draws that were made once for them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ class SnapshotRow:
     """A dataset as it was when its owner published it.
 
     Args:
-        id: random: all that others learn of it.
-        meaning: what of the party's file it was made by.
-        source: the source's fingerprint as it was then; None where it has none.
-        content_sha256: for the owner alone: anyone who has it can try out labels.
-        other_people: the operator said that its people are not those of another population.
-        removed: when its files went.
+        id: random name, the only fact that others learn of it.
+        meaning: parts of the party's file by which it was made.
+        source: fingerprint of the source at that time; None for a source without one.
+        content_sha256: digest of its content, only for the owner: anyone who has it can try out labels.
+        other_people: True if the operator declared that its people are not those of another population.
+        removed: time at which its files were removed.
     """
 
     id: str
@@ -44,7 +44,7 @@ class SnapshotReads(RowReads):
         return str(rows[0][0]) if rows else None
 
     def draw(self, context: str) -> tuple[int, bytes | None]:
-        """Return how many draws for this context have begun, and what the last that ended gave."""
+        """Return the number of draws that were begun for this context, and the result of the last finished draw."""
         rows = self._all("SELECT begun, key FROM draws WHERE context = ?", context)
         return (rows[0][0], rows[0][1]) if rows else (0, None)
 

@@ -1,4 +1,4 @@
-"""Keep the uploads of ids that had no answer yet: how many a consumer may begin is limited."""
+"""Keep uploads of ids without an answer, whose number is limited for each active party."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class FailedUploads:
     consumer: str
     dataset: str
     count: int
-    last: str  # when it began
+    last: str  # time of its beginning
 
 
 class UploadReads(RowReads):
@@ -20,13 +20,13 @@ class UploadReads(RowReads):
         """Count uploads without an answer.
 
         Args:
-            since: in the form of `began`, of all the same length.
+            since: time in the form of `began`; all times have the same length.
         """
         query = "SELECT count(*) FROM uploads WHERE (?1 IS NULL OR consumer = ?1) AND began >= ?2"
         return self._number(query, consumer, since)
 
     def uploads(self) -> list[FailedUploads]:
-        """Return the uploads without an answer, by consumer and dataset."""
+        """Return the uploads without an answer, by active party and dataset."""
         query = "SELECT consumer, dataset, count(*), max(began) FROM uploads GROUP BY consumer, dataset"
         return [
             FailedUploads(consumer=consumer, dataset=dataset, count=count, last=last)

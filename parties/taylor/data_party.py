@@ -1,6 +1,6 @@
-"""A data party of a taylor job, active or passive: what it does at the stations of a vertical training.
+"""A data party of a taylor job, active or passive, at the stations of a vertical training.
 
-It keeps its own part of the model and its own report. Of the others' rows it learns only which ones are common.
+It keeps its own part of the model and its own report. About the others' rows it learns only which rows are common.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ from blindfit.parties.vertical.writing import write_part, write_test_scores
 
 log = structlog.get_logger(__name__)
 
-POOL_BATCHES = 2  # randomisers made while a party waits, in batches of rows
+POOL_BATCHES = 2  # randomisers that are made while a party waits, in batches of rows
 
 TaylorAgreed: TypeAlias = Agreed[PublicKey, TaylorParameters]
 
@@ -87,7 +87,9 @@ class Taylor(Method[TaylorJob, PublicKey, TaylorParameters, TaylorTrained]):
 
     @staticmethod
     def check(party: Party, job: TaylorJob, me: Member, source: Source) -> None:
-        """Refuse an engine that is missing here, rows that label DP does not fit, and scores that it does not give."""
+        """Refuse an engine that is not installed, rows that label DP does not fit, and scores that the party does not
+        give.
+        """
         check_engine(job, me.name)
         snapshot = party.snapshots.to_read(me.dataset, job.resumes)
         if job.privacy is not None:
@@ -100,7 +102,7 @@ class Taylor(Method[TaylorJob, PublicKey, TaylorParameters, TaylorTrained]):
         if quota is not None and job.test_fraction:
             quota.check()
 
-    # --- what protects whom
+    # --- guards
 
     @property
     def guards(self) -> Sequence[Guard[Any]]:
@@ -143,7 +145,7 @@ class Taylor(Method[TaylorJob, PublicKey, TaylorParameters, TaylorTrained]):
         self.make_quota().count_fit(self._session, self._fit(agreed))
 
     async def check_fit(self, aligned: Aligned[PublicKey]) -> None:
-        """Check the same before any party counts it: a training that one party refuses costs the others nothing."""
+        """Check the same limit before any party counts: a training that one party refuses costs the others nothing."""
         self.make_quota().check_fit(self._session, self._fit(aligned))
 
     def _fit(self, aligned: Aligned[PublicKey]) -> Fit:
@@ -186,7 +188,7 @@ class Taylor(Method[TaylorJob, PublicKey, TaylorParameters, TaylorTrained]):
         self._charged = await charge_and_prove(self._party, self._session, self._seats.others, *draws)
 
     def _draws(self, agreed: TaylorAgreed) -> tuple[Sequence[str], SameNoise]:
-        """Return names of all that is drawn, and whether an earlier charge is of the same noise."""
+        """Return names of all random draws, and the test that an earlier charge has the same noise."""
         same_noise = partial(keeps_noise_of, job=self._job, parameters=agreed.parameters)
         return (agreed.drawn, agreed.told[self._seats.key_node].drawn), same_noise
 
@@ -261,7 +263,7 @@ class Taylor(Method[TaylorJob, PublicKey, TaylorParameters, TaylorTrained]):
     async def _evaluate(
         self, agreed: TaylorAgreed, seat: DataSeat, epochs: int, selected: taylor.Selected | None
     ) -> TaylorTrained:
-        """Return the model part with what scoring needs: rounded at a passive party, calibrated at the active one."""
+        """Return the model part in the form for scores: rounded at a passive party, calibrated at the active party."""
         job, prepared, settled = self._job, agreed.prepared, has_settled(seat.optimiser)
         weights = seat.optimiser.weights
         bound = row_bound_steps(job, len(weights)) if job.privacy else None
@@ -356,7 +358,9 @@ class Taylor(Method[TaylorJob, PublicKey, TaylorParameters, TaylorTrained]):
 
 
 def open_data_party(party: Party) -> DataParty[TaylorJob, PublicKey, TaylorParameters, TaylorTrained]:
-    """Take the seat. The workers start before the party says that it is up, so that a fault in them shows at once."""
+    """Return the party's part. Workers start before the party reports that it is running, so an error in them shows at
+    once.
+    """
     _ = party.workers
     return DataParty(party, Taylor, TaylorJob.resume_option)
 
@@ -367,7 +371,7 @@ def quota_of(party: Party, me: Member, snapshot: Snapshot) -> ScoreQuota | None:
 
 
 def has_settled(optimiser: Optimiser) -> bool:
-    """Return whether a step of the last epoch was short enough by itself; the log and the party's own report say so.
+    """Return True if a step of the last epoch was short enough by itself. The log and the party's own report show it.
 
     Others must not know: how far scores would move follows from the values of the rows.
     """

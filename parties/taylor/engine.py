@@ -18,10 +18,10 @@ from blindfit.parties.vertical.seats import Seats
 
 
 def check_engine(job: TaylorJob, party: str) -> None:
-    """Before a session starts.
+    """Check, before a session starts, that this party has the job's engine.
 
     Raises:
-        PolicyRefused: the job's engine is not installed here; whoever proposed the job is told how it would be.
+        PolicyRefused: the job's engine is not installed here; the error explains to the proposer how to install it.
     """
     try:
         engine_of(job.paillier.engine)
@@ -30,7 +30,7 @@ def check_engine(job: TaylorJob, party: str) -> None:
 
 
 async def receive_key(session: Session[TaylorJob], seats: Seats) -> PublicKey:
-    """The key node's public key, checked for what the job's engine does with it."""
+    """Return the key node's public key, checked for its use by the job's engine."""
     job = session.job
     engine = engine_of(job.paillier.engine)
     key = await taylor.run_key_exchange(
@@ -40,7 +40,7 @@ async def receive_key(session: Session[TaylorJob], seats: Seats) -> PublicKey:
 
 
 def randomisers_of(job: TaylorJob, public_key: PublicKey, rows: int, workers: Workers) -> Randomisers:
-    """For batches of so many rows: from other processes where there are enough of them."""
+    """Return randomisers for batches of `rows` rows; workers make them if a batch is large enough."""
     engine = engine_of(job.paillier.engine)
     return engine.randomisers(public_key, workers=workers if rows >= engine.worker_randomisers else THIS_PROCESS)
 
@@ -49,7 +49,7 @@ M = TypeVar("M")
 
 
 class IdleChannel:
-    """A channel that makes randomisers for what comes next while its party waits for a peer."""
+    """A channel that makes randomisers for the next batches while its party waits for a peer."""
 
     def __init__(self, channel: Channel, randomisers: Randomisers) -> None:
         self._channel, self._randomisers = channel, randomisers

@@ -1,4 +1,6 @@
-"""The key node: makes a session's Paillier keys, compares blinded ids, decrypts masked gradients and the loss."""
+"""The key node: it makes a session's Paillier keys, compares blinded ids, and decrypts masked gradients and the
+loss.
+"""
 
 from __future__ import annotations
 
@@ -44,20 +46,21 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Begun:
-    """What holds from a training's beginning to its end, also when it is resumed."""
+    """State that holds from a training's beginning to its end, also when it is resumed."""
 
     private_key: PrivateKey
-    slots: bytes = b""  # of the training that is resumed, as the next
+    slots: bytes = b""  # for a training that is resumed; the next field too
     rows: int = 0
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class KeyNodeAligned:
-    """
+    """The alignment at the key node.
+
     Args:
-        rows: or slots.
-        told: what may be told of the alignment.
-        slots: what linkage's were drawn from; empty after an alignment by ids.
+        rows: number of rows, or of slots.
+        told: facts of the alignment that others may learn.
+        slots: source of a linkage's slots; empty after an alignment by ids.
     """
 
     rows: int
@@ -66,13 +69,15 @@ class KeyNodeAligned:
 
 
 def name_of(noise_key: bytes) -> str:
-    """By which a charge tells one noise from another; nobody reads the key from it."""
+    """Return the name by which a charge distinguishes one noise from another; it does not reveal the key."""
     return hashlib.sha256(b"blindfit noise named v1/" + noise_key).hexdigest()
 
 
 def noise_key_of(party: Party, session: Session[TaylorJob], slots: bytes, drawn: str) -> bytes:
-    """Return what all noise is drawn from: the same for the same question about the same batches of the same rows, so
-    that to ask again averages nothing out; and for any other question another one, whose difference reveals nothing.
+    """Return the key from which all noise is drawn.
+
+    It is the same for the same question about the same batches of the same rows, so a repeated question averages no
+    noise out. Any other question has another key, so the difference of two answers reveals nothing.
     """
     return party.secret.derive("gradient noise", session.question, drawn.encode(), slots)
 
@@ -104,7 +109,7 @@ class KeyNode(KeyNodeSeat[TaylorJob]):
             await keep_proof(self._party, session, seats.chain[0])
         resumed = common_epoch(told)
         parameters = parameters_of(job, seats, told)
-        plan = preparation_of(job).plan(np.arange(rows))  # of which it needs the sizes
+        plan = preparation_of(job).plan(np.arange(rows))  # only its sizes are needed
         refuse_few_batches(job, plan, seats.me)
         patience = Patience(job.taylor.patience, job.taylor.tolerance, relative=parameters.masked)
         seat = KeySeat(begun.private_key, noise_key, patience, threads=os.cpu_count() or 1)
@@ -151,7 +156,7 @@ class KeyNode(KeyNodeSeat[TaylorJob]):
         return replace(parameters, epochs=selection.points[point].epochs)
 
     async def _begin(self, session: Session[TaylorJob], checkpoints: Checkpoints) -> Begun:
-        """A key pair for this training, kept until it ends."""
+        """Return a key pair for this training, kept until it ends."""
         job = session.job
         engine = engine_of(job.paillier.engine)
         if job.resumes:
@@ -205,16 +210,16 @@ class KeyNode(KeyNodeSeat[TaylorJob]):
 
 
 def tell_of_few_matches(linked: LinkageSummary, match_rate: float) -> None:
-    """The operator alone: the data parties' checks go by the job's rate, and only the key node knows the real one."""
+    """Warn only the operator: the data parties check with the job's rate, and only the key node knows the real one."""
     slots = max(linked.sizes)
     if linked.n_matches < match_rate * slots:
         log.warning(
-            "fewer slots match than align.match_rate says: gradients may tell more of a row or label than was checked",
+            "fewer slots match than align.match_rate: gradients may reveal more of a row or label than was checked",
             matches=linked.n_matches,
             slots=slots,
         )
 
 
 def _newest(losses: Sequence[float]) -> str:
-    """For the coordinator, which is told all of them in the end."""
+    """Return the newest loss for the coordinator, which gets all losses in the end."""
     return f", hold-out loss {losses[-1]:.4f}" if losses else ""

@@ -1,9 +1,9 @@
 """Draw the jitter of labels: once for a person and a label, in the label's own units.
 
-All that gradients show of a label is the label with its jitter. So the draw depends on the person, the label as it was
-published, and the size; it does not depend on who else is trained on, nor on how a training scales its labels. The size
-is a multiple of a unit: 1 for a yes/no label, and for numbers a unit that is fixed when the first training needs it.
-The unit stays in the party's database and is never sent.
+Gradients reveal a label only with its jitter. So the draw depends on the person, the label as it was published, and the
+size. It does not depend on the other training rows, nor on the scale that a training gives to labels. The size is a
+multiple of a unit: 1 for a yes/no label, and for numbers a unit that is fixed when the first training needs it. The
+unit stays in the party's database and is never sent.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ log = structlog.get_logger(__name__)
 
 Floats = NDArray[np.float64]
 
-MOST_SPREAD = 1.5  # deviations of a new snapshot's labels, in units, of which the operator is not warned
+MOST_SPREAD = 1.5  # largest deviation of a new snapshot's labels, in units, without a warning to the operator
 
 
 def draw_jitter(
@@ -31,9 +31,9 @@ def draw_jitter(
     """Return the jitter of each row, float64 (n,), in the label's own units.
 
     Args:
-        size: its standard deviation in the same units. Another size has other draws: one draw in two sizes would reveal
-            the label.
-        labels: as they were published; (n,).
+        size: standard deviation of the jitter, in the same units. Another size has other draws: one draw in two sizes
+            would reveal the label.
+        labels: published labels (n,).
     """
     key = PeopleKey.of(secret, "jitter", account.population, account.label, model, size.hex())
     classes = 2 * labels - 1 if model == "logistic" else labels
@@ -45,11 +45,11 @@ def draw_jitter(
 def unit_of(store: Store, account: Account, labels: Floats, label_range: tuple[float, float] | None) -> float:
     """Return the unit of the jitter of labels that are numbers; the first call fixes it for this population and column.
 
-    It is half of the declared range, or without one the standard deviation of the labels in the first snapshot. It
-    stays when either changes: a person's jitter in two sizes would be two draws, which average out.
+    It is half of the declared range, or without a range the standard deviation of the labels in the first snapshot. It
+    stays the same when either changes: a person's jitter in two sizes would be two draws, which average out.
 
     Args:
-        labels: all of the snapshot.
+        labels: all labels of the snapshot.
 
     Raises:
         LedgerUnavailable: it could not be kept.

@@ -1,9 +1,9 @@
-"""What all trainings on the same people reveal of their labels together, at the active party.
+"""The limit of what all trainings on the same people together reveal about their labels, at the active party.
 
-Jitter is drawn once for a person and label, so the same people in the same batches beside the same columns reveal
-nothing new, however often they are trained on. Another layout of batches, other columns and a new snapshot of the
-labels give new equations: their bits add up in the disclosure account, over all snapshots. Whether a label changed in a
-new snapshot does not matter, because others would find it out from a refusal.
+Jitter is drawn once for a person and label. So the same people in the same batches with the same columns reveal nothing
+new, in any number of trainings. Another layout of batches, other columns and a new snapshot of the labels give new
+equations. Their bits add up in the disclosure account, over all snapshots. Whether a label changed in a new snapshot
+does not matter, because a refusal would reveal it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ LAYOUT, END, SELECTION = "batch layout", "end of training", "grid and end of tra
 
 
 def bits_of(parameters: TaylorParameters, plan: RowPlan, jitter: float) -> float:
-    """Return how many bits of the labels one layout of batches has at most; one for each row without jitter."""
+    """Return how many bits about the labels one layout of batches has at most; one for each row without jitter."""
     rows = float(sum(map(len, plan.batches)))
     of_batch = label_bits(sum(parameters.columns[1:]), jitter, parameters.grid.loss.cross)
     return min(rows, len(plan.batches) * of_batch)
@@ -44,15 +44,17 @@ def bits_of(parameters: TaylorParameters, plan: RowPlan, jitter: float) -> float
 def end_bits(parameters: TaylorParameters, epochs: int) -> float:
     """Return how many bits the end of a training has: it comes after one of the epochs that may follow.
 
-    It tells of the hold-out rows' labels, which decide it. A training that runs every epoch has none.
+    The end reveals something about the hold-out rows' labels, which decide it. A training that runs every epoch has no
+    such bits.
     """
     decides = parameters.hold_out_loss and parameters.patience > 0
     return math.log2(max(1, epochs)) if decides else 0.0
 
 
 def grid_bits(job: TaylorJob, plan: RowPlan) -> float:
-    """Return how many bits the figures of all grid points have. The gradients of folds have no more: a fold's batches
-    are batches of the final training.
+    """Return how many bits the figures of all grid points have.
+
+    The gradients of folds add no bits, because a fold's batches are batches of the final training.
     """
     return 0.0 if job.selection is None else job.selection.figure_bits(len(plan.train))
 
@@ -68,15 +70,15 @@ def count_label_bits(
 ) -> None:
     """Count a layout and the end before the training sends anything that depends on labels.
 
-    A layout that was counted before is free. Each session has an end of its own: a job whose tolerance differs a little
-    asks the hold-out labels something else.
+    A layout that was counted before is free. Each session has an end of its own: a job with a slightly different
+    tolerance is another question about the hold-out labels.
 
     Args:
-        people: the digest of each aligned row; 0 for a slot without a row.
-        epochs: that may follow.
+        people: digest of each aligned row; 0 for a slot without a row.
+        epochs: number of epochs that may follow.
 
     Raises:
-        PolicyRefused: with what was revealed before, it would reveal too much of the labels.
+        PolicyRefused: with earlier disclosures, it would reveal too much about the labels.
         LedgerUnavailable: it could not be written.
     """
     account, (layout, end) = _entries(session, settings, parameters, plan, people, epochs)
@@ -96,7 +98,9 @@ def check_label_bits(
     people: Digests,
     epochs: int,
 ) -> float:
-    """Return how many bits a training adds to the account; nothing is counted. Arguments and errors as above."""
+    """Return how many bits a training adds to the account; nothing is counted. See `count_label_bits` for arguments and
+    errors.
+    """
     account, (layout, end) = _entries(session, settings, parameters, plan, people, epochs)
     refuse = partial(refusal, session.job, session.me.name, plan)
     with store.view() as reader:
@@ -119,7 +123,7 @@ def _entries(
     bits, end = bits_of(parameters, plan, job.taylor.jitter), end_bits(parameters, epochs) + grid_bits(job, plan)
     event_of_end = END if job.selection is None else SELECTION
     question, learners = _digest(session, parameters, plan, people), parameters.data_parties[1:]
-    read = session.published.id, job.resumes or session.id  # a share is not used up by the training that is resumed
+    read = session.published.id, job.resumes or session.id  # a resumed training counts as the same session
     return account, (
         account.entry("labels", account.label, learners, LAYOUT, question, bits, read),
         account.entry("labels", account.label, learners, event_of_end, f"{END} {session.id}", end, read),
@@ -127,9 +131,9 @@ def _entries(
 
 
 def refusal(job: TaylorJob, party: str, plan: RowPlan) -> PolicyRefused | None:
-    """Return what is raised where a layout does not fit; None where a flag of the job allows it."""
+    """Return the error for a layout that does not fit; None if a flag of the job allows it."""
     leak = gradient_leaks.too_many_label_bits()
-    if job.taylor.jitter <= 0 or leak.flag in job.taylor.unsafe:  # without jitter all is revealed at once
+    if job.taylor.jitter <= 0 or leak.flag in job.taylor.unsafe:  # without jitter everything is revealed at once
         return None
     reason = str(leak)
     if job.selection is not None:
@@ -142,10 +146,10 @@ def refusal(job: TaylorJob, party: str, plan: RowPlan) -> PolicyRefused | None:
 
 
 def _digest(session: Session[TaylorJob], parameters: TaylorParameters, plan: RowPlan, people: Digests) -> str:
-    """Return a digest of all that the equations in the labels depend on, except the weights.
+    """Return a digest of everything that the equations in the labels depend on, except the weights.
 
-    It covers the snapshot of the labels, which rows are together, the size of jitter, the factors, and the columns of
-    the passive parties. The training rows, on which these columns were scaled, are the rows of all batches.
+    It covers the snapshot of the labels, the grouping of rows, the size of jitter, the factors, and the columns of the
+    passive parties. The training rows, which scale these columns, are the rows of all batches.
     """
     job, options = session.job, session.job.digest_fields()
     align = {name.removeprefix("align."): value for name, value in options.items() if name.startswith("align.")}
@@ -156,22 +160,25 @@ def _digest(session: Session[TaylorJob], parameters: TaylorParameters, plan: Row
         "shortened": preparation_of(job).match_rate,
         "class_weights": options["taylor.class_weights"],
         "jitter": options["taylor.jitter"],
-        "linkage": align if job.align.method == "linkage" else None,  # which of the other's rows is in a slot
+        "linkage": align
+        if job.align.method == "linkage"
+        else None,  # decides which row of the other party is in a slot
     }
     return _digest_batches(meaning, plan, people)
 
 
 def name_fit(session: Session[TaylorJob], plan: RowPlan, people: Digests) -> str:
-    """Return a digest of all that the gradients depend on: the job, the parties, their snapshots and the batches.
+    """Return a digest of everything that the gradients depend on: the job, the parties, their snapshots and the
+    batches.
 
-    The key node draws the same noise for the same question, and other noise for another one, so jobs whose options
-    differ a little would average it out.
+    The key node draws the same noise for the same question, and other noise for another question. So jobs with slightly
+    different options would average the noise out.
     """
     return _digest_batches({"question": session.question.hex()}, plan, people)
 
 
 def _digest_batches(meaning: Mapping[str, Any], plan: RowPlan, people: Digests) -> str:
     digest = hashlib.sha256(json.dumps(meaning, sort_keys=True).encode())
-    for batch in plan.batches:  # by the rows in it: alignment puts them in another order each time
+    for batch in plan.batches:  # by its set of rows: alignment puts them in another order each time
         digest.update(hashlib.sha256(np.sort(people[batch]).astype("<u8").tobytes()).digest())
     return digest.hexdigest()

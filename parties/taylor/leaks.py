@@ -1,7 +1,7 @@
-"""What gradients would give away, as far as it follows from public facts; refused before any gradient is sent.
+"""Leaks of gradients, as far as they follow from public facts; refused before any gradient is sent.
 
-What depends on a party's rows is never refused, because a refusal would reveal something about them: rows that stand
-out are shortened.
+A leak that depends on a party's rows is never refused, because a refusal would reveal something about them. Instead,
+rows that stand out are shortened.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from blindfit.parties.taylor.settings import TaylorJob
 
 
 def leaks_of(parameters: TaylorParameters, plan: RowPlan, job: TaylorJob) -> list[Leak]:
-    """Return everything unsafe about a training. Every party finds the same.
+    """Return all leaks of a training. Every party finds the same.
 
     Under label DP no rule protects labels, because epsilon bounds what is revealed about them. The other rules stay:
-    its kept noise is the same in every epoch, and cancels.
+    the kept noise is the same in every epoch, and cancels.
     """
     columns = dict(zip(parameters.data_parties, parameters.columns, strict=True))
     rows = len(plan.train) + len(plan.validation) + len(plan.test)

@@ -1,4 +1,4 @@
-"""What every party of a taylor session computes from the job and from what all said of themselves."""
+"""Parameters of a taylor session, which every party computes from the job and from all parties' reports."""
 
 from __future__ import annotations
 
@@ -21,16 +21,18 @@ from blindfit.parties.training.budget import event_of, population_of
 from blindfit.parties.vertical.prepared import Preparation
 from blindfit.parties.vertical.seats import Seats
 
-LABEL_RANGE = 2.0  # from -1 to 1: classes, and numbers once they are clipped to their public range and scaled by it
+LABEL_RANGE = 2.0  # from -1 to 1: classes, and numbers after they are clipped to their public range and scaled by it
 
 
 def match_rate(job: TaylorJob) -> float:
-    """A masked row hides nothing of its batch: after linkage fewer rows share what leaks."""
+    """Return the assumed match rate: after a linkage fewer rows share a leak. A masked row hides nothing of its
+    batch.
+    """
     return job.align.match_rate if job.align.method == "linkage" else 1.0
 
 
 def parameters_of(job: TaylorJob, seats: Seats, told: Mapping[str, Ready]) -> TaylorParameters:
-    """The same at every party: from the job and what everyone said of itself."""
+    """Return the parameters, the same at every party: from the job and from all parties' reports."""
     settings = job.taylor
     columns = tuple(told[name].columns for name in seats.chain)
     weighted = settings.class_weights == "balanced"
@@ -56,29 +58,31 @@ def parameters_of(job: TaylorJob, seats: Seats, told: Mapping[str, Ready]) -> Ta
 
 
 def row_bound(job: TaylorJob, columns: int) -> float:
-    """Of so many columns of a row: a party bounds its own, and the squares add up to that of all columns."""
+    """Return the bound of a row's part with `columns` columns. The squares of all parties' bounds add up to the whole
+    row's.
+    """
     return job.taylor.norm_bound * math.sqrt(columns)
 
 
 def row_bound_steps(job: TaylorJob, columns: int) -> int:
-    """The same in steps of the features' grid, rounded down."""
+    """Return the same in steps of the features' grid, rounded down."""
     return int(row_bound(job, columns) * 2**FEATURE_BITS)
 
 
 def label_sensitivity(job: TaylorJob, columns: int) -> float:
-    """What one label changes at most in X^T (b y), over all parties' columns: b D R."""
+    """Return the largest change by one label in X^T (b y), over all parties' columns: b D R."""
     return LOSSES[job.taylor.model].cross * LABEL_RANGE * row_bound(job, columns)
 
 
 def label_noise_std(job: TaylorJob, columns: int) -> float:
-    """Of the key node's kept noise."""
+    """Return the standard deviation of the key node's kept noise."""
     return event_of(job.required_privacy).noise_multiplier * label_sensitivity(job, columns)
 
 
 def keeps_noise_of(event: ReleaseEvent, job: TaylorJob, parameters: TaylorParameters) -> bool:
-    """Return whether the key node draws, for an earlier charge, the kept noise that it drew then.
+    """Return True if the key node draws, for an earlier charge, the kept noise that it drew then.
 
-    It draws from a key and by a standard deviation in whole steps. With another number of steps it would draw other
+    It draws from a key, with a standard deviation in whole steps. With another number of steps it would draw other
     noise from the same key.
     """
     noise_std = event.noise_multiplier * label_sensitivity(job, sum(parameters.columns))
@@ -86,7 +90,7 @@ def keeps_noise_of(event: ReleaseEvent, job: TaylorJob, parameters: TaylorParame
 
 
 def check_label_dp(dataset: PartyDatasetSettings, name: str, job: TaylorJob) -> None:
-    """Raises ConfigError: the active party's dataset has no budget, or labels without a bound."""
+    """Raise ConfigError if the active party's dataset has no budget, or labels without a bound."""
     population_of(dataset, name)
     if job.taylor.model == "linear" and dataset.label_range is None:
         raise ConfigError(
@@ -112,5 +116,7 @@ def preparation_of(job: TaylorJob) -> Preparation:
 
 
 def shortens_rows(job: TaylorJob) -> bool:
-    """Under label DP too: a row that stands out would tell of the others' scores, and so of their features."""
+    """Return True if rows that stand out are shortened. Under label DP too they would reveal others' scores, and so
+    features.
+    """
     return "leverage" not in job.taylor.unsafe

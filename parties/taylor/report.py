@@ -1,4 +1,4 @@
-"""What a data party of a training under encryption reports of it."""
+"""Report of a data party about a training under encryption."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from blindfit.parties.vertical.report import VerticalReport
 
 @dataclass(frozen=True)
 class Calibration(Table):
-    """Follows from sums over the hold-out rows that match."""
+    """Figures that follow from sums over the hold-out rows that match."""
 
     slope: float
     offset: float
@@ -18,8 +18,10 @@ class Calibration(Table):
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class TaylorReport(VerticalReport):
-    """Attributes:
-    calibration: at the active party, after linkage.
+    """The report of a data party.
+
+    Attributes:
+        calibration: calibration after a linkage, at the active party.
     """
 
     calibration: Own[Calibration] = None

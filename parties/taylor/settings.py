@@ -21,12 +21,12 @@ from blindfit.parties.tables import HeldOutFraction, Settings
 DEFAULT_HOLD_OUT = 0.15
 
 
-# Each of these opens an attack that the defaults close; docs/gradients.md says which.
+# Each flag opens an attack that the defaults close; docs/explanation/gradient_leaks.md describes them.
 UnsafeFlag = Literal["no-jitter", "no-gradient-noise", "leverage", "label-bits", "small-hold-out", "class-weights"]
 
 
-# What a linear model takes where no other optimiser is named: as near to least squares as all defences allow, on few
-# rows and on many. Its hold-out loss swings, and where it stopped the training it would do so far too early.
+# Options of a linear model without a named optimiser: as near to least squares as all defences allow, on few rows and
+# on many. Its hold-out loss swings, so this loss would stop the training far too early.
 LINEAR: dict[str, int | float | str] = {
     "epochs": 40,
     "optimiser": "momentum",
@@ -49,8 +49,9 @@ class TaylorSettings(Settings):
     batch_rows: Annotated[int, Field(ge=2, le=MOST_BATCH_ROWS)] | Literal["auto"] = "auto"
     """Rows of a batch. "auto" takes 512, 256 or 128, by the number of rows, and 2048 too for a linear model."""
     learning_rate: float = Field(0.15, ge=1e-6, le=1e3)
-    """Learning rate of the first epoch; a linear model with momentum has 0.05 by default. Lower it if a log says that
-    training has not settled."""
+    """Learning rate of the first epoch; a linear model with momentum has 0.05 by default. Lower it if a log reports
+    that training has not settled.
+    """
     schedule: Literal["constant", "inverse", "exponential"] = "inverse"
     """Course of the learning rate: "constant", "inverse" for rate / (1 + decay epoch), "exponential" for rate e^(-decay
     epoch)."""
@@ -104,17 +105,17 @@ class TaylorSettings(Settings):
         if not isinstance(given, Mapping) or given.get("model") != "linear":
             return given
         if given.get("optimiser", LINEAR["optimiser"]) != LINEAR["optimiser"]:
-            return given  # what goes with another one is its own
+            return given  # the defaults of another optimiser are its own
         in_vain = {"patience"} if given.get("validation_fraction") == 0 else set()
         return {**{name: value for name, value in LINEAR.items() if name not in in_vain}, **given}
 
     @property
     def batch_sizes(self) -> Sequence[int]:
-        """Of which "auto" takes one. Of large batches there are few steps, which are enough with momentum."""
+        """Sizes from which "auto" takes one. Large batches give few steps, which are enough with momentum."""
         return LARGE_BATCH_SIZES if self.model == "linear" and self.optimiser == "momentum" else BATCH_SIZES
 
     def is_set(self, name: str) -> bool:
-        """To something that no default is."""
+        """Return True if an option differs from every default."""
         default = type(self).model_fields[name].default
         of_linear = LINEAR.get(name, default) if self.model == "linear" else default
         return getattr(self, name) not in (default, of_linear)
@@ -137,19 +138,19 @@ class TaylorSettings(Settings):
         }
         for name, in_vain in vain.items():
             if in_vain and self.is_set(name):
-                raise ValueError(f"{name} does nothing beside the other options, remove it")
+                raise ValueError(f"{name} does nothing with the other options, remove it")
         return self
 
 
 class PaillierSettings(Settings):
-    """Who does arithmetic on ciphertexts."""
+    """Engine of the arithmetic on ciphertexts."""
 
     engine: EngineName = "blindfit"
     """Engine for arithmetic on ciphertexts. "phe" is python-paillier, a slow reference to check results against."""
 
 
 class TaylorPolicy(SystemPolicy):
-    """What a party refuses of taylor jobs."""
+    """Policy of a party for taylor jobs."""
 
     min_linked: int = Field(100, ge=1, le=MAX_ROWS)
     """Smallest `align.min_common` that this party accepts of a job that links rows by similar fields. A low value
@@ -212,23 +213,31 @@ class TaylorJob(AlignedParameters, SelectingParameters):
 
     @property
     def test_fraction(self) -> float:
-        """After linkage nobody is told which rows match, so no row can be evaluated."""
+        """Fraction of rows for the test. After a linkage no party learns which rows match, so no row can be
+        evaluated.
+        """
         return 0.0 if self.align.method == "linkage" else super().test_fraction
 
     @property
     def hold_out_fraction(self) -> float:
-        """Rows of the hold-out loss. With label DP there is none: whether to stop would depend on labels."""
+        """Fraction of rows for the hold-out loss. With label DP it is 0: the decision to stop would depend on
+        labels.
+        """
         given = self.taylor.validation_fraction
         return given if given is not None else 0.0 if self.privacy else DEFAULT_HOLD_OUT
 
     @property
     def calibrates(self) -> bool:
-        """With label DP it would tell of labels what no budget pays for."""
+        """True if scores are calibrated. With label DP this would reveal something about labels that no budget pays
+        for.
+        """
         return self.taylor.calibrate and self.taylor.model == "logistic" and self.privacy is None
 
     @property
     def calibrates_by_sums(self) -> bool:
-        """After linkage, where no row is scored: from sums under the mask over the hold-out rows."""
+        """True after a linkage, where no row is scored: sums under the mask over the hold-out rows give the
+        calibration.
+        """
         return self.calibrates and self.align.method == "linkage" and self.hold_out_fraction > 0
 
     @model_validator(mode="after")
@@ -255,7 +264,9 @@ class TaylorJob(AlignedParameters, SelectingParameters):
 
     @model_validator(mode="after")
     def _goes_with_label_dp(self) -> TaylorJob:
-        """With label DP one kept noise replaces jitter and the stop decision; what protects features stays."""
+        """Check options of label DP: one kept noise replaces jitter and the decision to stop; defences of features
+        stay.
+        """
         taylor, privacy = self.taylor, self.privacy
         if privacy is None:
             if taylor.is_set("norm_bound"):

@@ -1,7 +1,7 @@
-"""What a training on the active party's own data costs, and how it is charged to that party's ledger.
+"""Cost of a training on the active party's own data, and its charge to that party's ledger.
 
-Under label DP a vertical training is one Gaussian release, charged before it begins: however many epochs run, the
-label's part of every gradient is noised once for each batch, and a row is in one batch.
+Under label DP a vertical training is one Gaussian release, charged before it begins. The number of epochs does not
+matter: the label's part of every gradient gets noise once for each batch, and a row is in one batch.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ SameNoise = Callable[[ReleaseEvent], bool]
 
 @dataclass(frozen=True, kw_only=True)
 class Charged(LabelPrivacy):
-    """What a training was charged, in the words of the privacy statement."""
+    """The charge of a training, in the words of the privacy statement."""
 
     noise_multiplier: float
-    spent_neighbours: str  # what all releases of the population together protect, for spent_epsilon
+    spent_neighbours: str  # unit that all releases of the population together protect, for spent_epsilon
 
 
 def event_of(privacy: PrivacySettings) -> ReleaseEvent:
@@ -40,7 +40,7 @@ def event_of(privacy: PrivacySettings) -> ReleaseEvent:
 
 
 def population_of(dataset: PartyDatasetSettings, name: str) -> str:
-    """Raises ConfigError: the dataset has none, and so no budget."""
+    """Return the population of a dataset. Raise ConfigError if the dataset has none, and so no budget."""
     if dataset.population is None:
         raise ConfigError(
             f"datasets.{name}.population is missing: a training under differential privacy is charged to a budget",
@@ -50,11 +50,11 @@ def population_of(dataset: PartyDatasetSettings, name: str) -> str:
 
 
 def check_before(settings: PartySettings, store: Store, dataset: str, event: ReleaseEvent, snapshot: str) -> None:
-    """Refuse a job before it begins whose release the budget of a dataset cannot pay for.
+    """Refuse a job, before it begins, if the budget of a dataset cannot pay for its release.
 
     Raises:
         ConfigError: the dataset has no population, and so no budget.
-        LedgerUnavailable, LedgerBehind, BudgetExhausted, UnsupportedEvent: as `charging.check_before`.
+        LedgerUnavailable, LedgerBehind, BudgetExhausted, UnsupportedEvent: as in `charging.check_before`.
     """
     population = population_of(settings.datasets[dataset], dataset)
     charging.check_before(store.reader(), population, event, budget_of(settings, population), snapshot)
@@ -67,22 +67,22 @@ def charge(
     drawn: Sequence[str],
     same_noise: SameNoise,
 ) -> Charged:
-    """Charges a question about a snapshot once, however often it is asked or resumed, and by whatever name.
+    """Charge a question about a snapshot once, in any number of jobs and resumptions, under any name.
 
     Args:
-        drawn: names of all that was drawn for it: the same draws give the same answer, and any other a new one.
-        same_noise: as `charge_of` takes it.
+        drawn: names of all random draws for it: the same draws give the same answer, and any other draw a new answer.
+        same_noise: see `charge_of`.
 
     Raises:
         ConfigError: the dataset has no population, and so no budget.
-        LedgerBehind: it lacks what a receipt proves, and its operator has not acknowledged that.
-        BudgetExhausted: it does not fit; nothing is charged.
+        LedgerBehind: the ledger lacks entries that a receipt proves, and its operator has not acknowledged that.
+        BudgetExhausted: the charge does not fit; nothing is charged.
         LedgerUnavailable: the ledger could not be written.
     """
     asked = _ask(session, settings, store, drawn, same_noise)
     with store.transaction() as transaction:
         charging.check_rollbacks(transaction, asked.population)
-        if not charging.paid(transaction, asked):  # the answer is the training: noisy gradients at every party
+        if not charging.is_paid(transaction, asked):  # the answer is the training: noisy gradients at every party
             charging.check(transaction, asked, budget_of(settings, asked.population))
             charging.enter(transaction, asked)
     return describe_charge(asked, settings, store)
@@ -95,11 +95,13 @@ def check_charge(
     drawn: Sequence[str],
     same_noise: SameNoise,
 ) -> None:
-    """Check that `charge` would charge a training, or has done so before; nothing is charged. Errors as there."""
+    """Check that `charge` would charge a training, or has charged it before; nothing is charged. Errors are those of
+    `charge`.
+    """
     asked = _ask(session, settings, store, drawn, same_noise)
     with store.view() as reader:
         charging.check_rollbacks(reader, asked.population)
-        if not charging.paid(reader, asked):
+        if not charging.is_paid(reader, asked):
             charging.check(reader, asked, budget_of(settings, asked.population))
 
 
@@ -125,15 +127,15 @@ def charge_of(
     drawn: Sequence[str],
     same_noise: SameNoise = lambda _event: True,
 ) -> Charge:
-    """Return the charge of a question about a snapshot, as it was entered before if it was asked before.
+    """Return the charge of a question about a snapshot. If the question was charged before, return that charge.
 
-    The noise multiplier follows from the question. Another version, or another machine, computes another last digit of
-    it: that must not make another question.
+    The noise multiplier follows from the question. Another version, or another machine, may compute another last digit
+    of it, which must not make another question.
 
     Args:
-        event: as it is computed here and now.
-        same_noise: whether the noise of an earlier event is drawn again as it was drawn then. If not, the training
-            would be another answer to the question, so it is charged. An answer that is stored is always the same.
+        event: event that this process computes now.
+        same_noise: function that returns True if the noise of an earlier event is drawn again as it was then. If not,
+            the training would be another answer to the question, so it is charged. A stored answer is always the same.
 
     Raises:
         ConfigError: the dataset has no population.
@@ -172,7 +174,7 @@ def budget_of(settings: PartySettings, population: str) -> Budget:
 
 
 def describe_charge(asked: Charge, settings: PartySettings, store: Store) -> Charged:
-    """With the budget as it now is."""
+    """Return the charge with the present state of the budget."""
     budget = budget_of(settings, asked.population)
     events = [ReleaseEvent.from_canonical(entry.event) for entry in store.reader().ledger(asked.population)]
     return Charged(

@@ -1,4 +1,6 @@
-"""Bounds of features that are known without looking at the rows: what scales them where no row may move another."""
+"""Bounds of features that are known without the rows. They scale features in trainings in which no row may move
+another.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +16,13 @@ Bounds = tuple[float, float]
 
 
 def read_bounds(texts: Sequence[str]) -> dict[str, Bounds]:
-    """By feature, `ALL_OTHERS` standing for those without bounds of their own.
+    """Return bounds by feature; `ALL_OTHERS` stands for the features without bounds of their own.
 
     Args:
-        texts: "age:0:110", "*:-1:1".
+        texts: bounds such as "age:0:110", "*:-1:1".
 
     Raises:
-        ConfigError: a text is no such bounds, or a feature is named twice.
+        ConfigError: a text is not of this form, or a feature is named twice.
     """
     found = dict(map(_bounds, texts))
     if len(found) < len(texts):
@@ -29,28 +31,28 @@ def read_bounds(texts: Sequence[str]) -> dict[str, Bounds]:
 
 
 def in_order(found: Mapping[str, Bounds], names: Sequence[str], option: str) -> list[Bounds]:
-    """Of these features.
+    """Return the bounds of these features, in order.
 
     Raises:
-        ConfigError: there are none for one of them.
+        ConfigError: a feature has no bounds.
     """
     missing = [name for name in names if name not in found and ALL_OTHERS not in found]
     if missing:
         raise ConfigError(
-            f"{option}: {missing[0]} has none",
+            f"{option}: {missing[0]} has no bounds",
             hint=f'"{missing[0]}:lowest:highest", or "*:lowest:highest" for all others',
         )
     return [found[name] if name in found else found[ALL_OTHERS] for name in names]
 
 
 def scale_of(names: tuple[str, ...], bounds: Sequence[Bounds]) -> Standardiser:
-    """Maps every feature's bounds to -1 and 1."""
+    """Map every feature's bounds to -1 and 1."""
     middle, half = (tuple((high + sign * low) / 2 for low, high in bounds) for sign in (1, -1))
     return Standardiser(names, tuple(range(len(names))), middle, half)
 
 
 def _bounds(text: str) -> tuple[str, Bounds]:
-    """Of name:lowest:highest; a name may hold colons itself."""
+    """Return the bounds in name:lowest:highest; a name may hold colons itself."""
     name, *numbers = text.rsplit(":", 2)
     try:
         low, high = map(float, numbers)

@@ -1,4 +1,4 @@
-"""Models fitted to public rows, which a job may start from."""
+"""Models fitted to public rows, from which a job may start."""
 
 from __future__ import annotations
 
@@ -12,10 +12,23 @@ from blindfit.parties.settings import PartySettings
 
 
 def load_pretrained(path: str | Path) -> Pretrained:
-    """The model of a pretrained.json, fitted to public rows.
+    """Read a pretrained.json: a model that was fitted to public rows.
+
+    Args:
+        path: the file.
+
+    Returns:
+        The model; `init=` of the estimators takes it.
 
     Raises:
-        DataError: names the file and what is wrong with it.
+        DataError: the file is missing, or is not such a model; the message names the file and the field.
+
+    Example:
+        >>> names = ["a", "b", "c"]
+        >>> fitted = blindfit.pretrain(pd.DataFrame(X, columns=names), y)
+        >>> _ = Path("pretrained.json").write_text(fitted.to_json())
+        >>> blindfit.load_pretrained("pretrained.json").columns
+        ('a', 'b', 'c')
     """
     content = read_json(Path(path))
     try:
@@ -25,11 +38,11 @@ def load_pretrained(path: str | Path) -> Pretrained:
 
 
 def read_public_model(option: str, given: str, base_dir: Path, source: Source) -> Pretrained:
-    """A model fitted to public rows, from this party's own directory.
+    """Return a model fitted to public rows, from this party's own directory.
 
     Raises:
         ConfigError: the path leads out of the directory: a job may not choose among all files of a party.
-        DataError: names the file and what is wrong with it.
+            DataError: there is an error in the file; the message names the file.
     """
     path = within(option, given, base_dir)
     init = load_pretrained(path)
@@ -40,11 +53,11 @@ def read_public_model(option: str, given: str, base_dir: Path, source: Source) -
     return init
 
 
-def declared_public(model: Pretrained, settings: PartySettings) -> str:
+def dataset_declared_public(model: Pretrained, settings: PartySettings) -> str:
     """Return the party's own dataset that the model was fitted to, if the party's file declares it public; else "".
 
-    A model's file says which dataset it was fitted to. Only the owner's own party file declares that dataset public.
-    What another party declares does not count, because this party cannot show it.
+    A model's file names the dataset that it was fitted to. Only the owner's own party file declares that dataset
+    public. Another party's declaration does not count, because this party cannot prove it.
     """
     rows = model.public
     if rows is None or rows.party != settings.name:
@@ -54,7 +67,7 @@ def declared_public(model: Pretrained, settings: PartySettings) -> str:
 
 
 def within(option: str, given: str, base_dir: Path) -> Path:
-    """Raises ConfigError: the path leads out of the directory."""
+    """Return the path. Raise ConfigError if it leads out of the directory."""
     path = Path(given)
     if path.is_absolute() or ".." in path.parts:
         raise ConfigError(f"{option}: {path} is not within the directory of the active party's file")

@@ -1,4 +1,4 @@
-"""How good a model is on rows that it was not fitted to, as a party reports it."""
+"""Quality of a model on rows that it was not fitted to, in the form of a party's report."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Confusion(Table):
 
     @property
     def larger_class(self) -> float:
-        """Return the accuracy of whoever always guesses the larger class; 0 where there is no row."""
+        """Accuracy of a guess that always takes the larger class; 0 without rows."""
         rows = self.positives + self.negatives
         return max(self.positives, self.negatives) / rows if rows > 0 else 0.0
 
@@ -36,10 +36,11 @@ class ClassFigures(Table):
     """Figures of a classifier.
 
     Attributes:
-        average_precision: None if it was computed in shares, which do not give it.
-        slope, offset: of its log odds, where they were fitted to rows that it was not trained on; the figures of a row
-            are then by a fit to other rows.
-        log_loss_before: of the log odds as they were trained.
+        average_precision: average precision; None if the figures were computed in shares, which do not give it.
+        slope: slope of the model's log odds, if it was fitted to rows that the model was not trained on. The figures of
+            a row then use a fit to other rows.
+        offset: offset of the log odds, fitted together with the slope.
+        log_loss_before: log loss of the log odds as they were trained.
     """
 
     rows: int
@@ -60,7 +61,7 @@ class ClassFigures(Table):
 
     @property
     def is_calibrated(self) -> bool:
-        """Whether log loss, accuracy, confusion matrix, calibration and histogram are out of fold."""
+        """True if log loss, accuracy, confusion matrix, calibration and histogram are out of fold."""
         return self.slope is not None and self.offset is not None
 
 
@@ -69,7 +70,7 @@ class ValueFigures(Table):
     """Figures of a model of numbers.
 
     Attributes:
-        mae: None if it was computed in shares: it does not follow from sums of squares.
+        mae: mean absolute error; None if the figures were computed in shares, because sums of squares do not give it.
     """
 
     rows: int
@@ -79,12 +80,12 @@ class ValueFigures(Table):
 
 
 def class_figures(evaluation: Mapping[str, Any]) -> ClassFigures:
-    """Return the type of what `evaluate_classes` found."""
+    """Return the figures of `evaluate_classes` as a type."""
     return ClassFigures(**{**evaluation, "confusion": Confusion(**evaluation["confusion"])})
 
 
 def quality_of(evaluation: Mapping[str, Any] | None) -> ClassFigures | ValueFigures | None:
-    """Return the type of what was found on test rows; None if nothing was."""
+    """Return the figures of test rows as a type; None without figures."""
     if evaluation is None:
         return None
     return class_figures(evaluation) if "auc" in evaluation else ValueFigures(**evaluation)

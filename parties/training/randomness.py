@@ -1,8 +1,9 @@
-"""Where a training's split and batches come from: drawn once for the people and the parties, and used again.
+"""Source of a training's split and batches: a draw that is made once for the people and the parties, and used again.
 
 A new snapshot of a party keeps the draw: otherwise its owner could publish a table again until the draw pleases.
 
-Nobody who proposes a job chooses who is held out. On one machine, where the party's file says so, a job's `seed` does.
+Nobody who proposes a job chooses which rows are held out. On one machine, if the party's file allows it, a job's `seed`
+does.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ async def draw_together(
 
 
 def check_new_draw(party: Party, session: Session[TrainingParameters]) -> None:
-    """Raises PolicyRefused: as `draw_together`, where the data parties do not all know the same draw."""
+    """Raise PolicyRefused as `draw_together` does, if the data parties do not all know the same draw."""
     with party.store.view() as reader:
         _check_room(reader, Account.of(party.settings, session.me.dataset), session)
 
@@ -69,8 +70,8 @@ def _check_room(reader: Reads, account: Account, session: Session[TrainingParame
     before = [entry for entry in account.entries(reader, "membership") if entry.event == EVENT]
     if len(before) >= MOST_MEMBERSHIP:
         reason = (
-            f"{MOST_MEMBERSHIP} draws of who is held out were begun for the people of {session.me.dataset}, "
-            "and more would place some of them: its operator can start the account again "
+            f"{MOST_MEMBERSHIP} draws of held-out rows were begun for the people of {session.me.dataset}, "
+            "and more would reveal the place of some of them: its operator can start the account again "
             "(`blindfit ledger PARTY.TOML --reset-account DATASET --reason TEXT`)"
         )
         reader.excess.stop(PolicyRefused(party=session.me.name, field="split", reason=reason))
@@ -87,7 +88,7 @@ def _name_in_store(context: bytes, account: Account) -> str:
 def find_draw(
     party: Party, session: Session[TrainingParameters], data_parties: Sequence[str]
 ) -> PublicRandomness | None:
-    """Return what was drawn before; a draw of an older version belongs to the snapshots that it was made for."""
+    """Return the earlier draw; a draw of an older version belongs to the snapshots that it was made for."""
     if session.job.seed is not None:
         return PublicRandomness.from_seed(session.job.seed)
     kept = _name_in_store(_context_of(data_parties), Account.of(party.settings, session.me.dataset))
@@ -101,5 +102,5 @@ def find_draw(
 
 
 def name_randomness(randomness: PublicRandomness) -> str:
-    """What a charge calls it; whoever does not know it learns nothing."""
+    """Return the name of a draw for a charge. Anyone who does not know the draw learns nothing from its name."""
     return hashlib.sha256(b"blindfit public randomness named v1/" + randomness.key).hexdigest()

@@ -1,4 +1,4 @@
-"""The receipts of a training that is charged to the active party's budget: kept by everybody else who takes part."""
+"""The receipts of a training that is charged to the active party's budget: every other party keeps one."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ async def charge_and_prove(
     drawn: Sequence[str],
     same_noise: SameNoise,
 ) -> Charged:
-    """At the active party: charges the training, and gives everybody a receipt before anything of it is released.
+    """Charge the training at the active party, and give every other party a receipt before anything of it is released.
 
     Args:
-        drawn, same_noise: as `budget.charge` takes them.
+        drawn: see `budget.charge`.
+        same_noise: see `budget.charge`.
 
     Raises:
-        LedgerBehind: the ledger lacks what somebody's receipt proves.
-        PolicyRefused: somebody presents what this party did not sign.
+        LedgerBehind: the ledger lacks an entry that a party's receipt proves.
+        PolicyRefused: a party presents a receipt that this party did not sign.
         BudgetExhausted: the training does not fit; nothing is charged.
     """
     charged: list[Charged] = []
@@ -43,10 +44,10 @@ async def charge_and_prove(
 
 
 async def keep_proof(party: Party, session: Session[TrainingParameters], payer: str) -> None:
-    """At any other party of such a training.
+    """Keep the receipt at any other party of such a training.
 
     Raises:
-        MalformedMessage: what the active party gives is not its receipt.
+        MalformedMessage: the active party gave something that is not its receipt.
     """
 
     def keep(population: str, given: SignedReceipt, key: bytes) -> None:

@@ -1,7 +1,7 @@
-"""A party's report as a type: what its report.json holds, and which fields of it the coordinator may see.
+"""Types of a party's report: the content of its report.json, and the fields that the coordinator may see.
 
-Each system has such classes in its room. A field of the type `Own[...]` stays at its party; every other field is shown
-to the coordinator. The coordinator reads what it is shown with the same classes (coordinator/report/reading.py).
+Each system has such classes in its own package. A field of the type `Own[...]` stays at its party; every other field is
+shown to the coordinator. The coordinator reads these fields with the same classes (coordinator/report/reading.py).
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from blindfit.parties.sessions.session import Session
 
 T = TypeVar("T")
 STAYS = "stays at its party"
-Own = Annotated[T | None, STAYS]  # None for everyone but the party
+Own = Annotated[T | None, STAYS]  # None for everyone except the party
 
-MOST_EPSILON = 700.0  # e^epsilon is still a number; a population has 100 at most
-LEAST_BUDGET = 1e-300  # above 0, and the share of it that is spent is a number
+MOST_EPSILON = 700.0  # e^epsilon is still a number; a population has at most 100
+LEAST_BUDGET = 1e-300  # above 0, so that the spent share of it is a number
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,8 @@ class Entry:
     """A field of a table.
 
     Attributes:
-        kind: its type, without None. default: MISSING if it has none.
+        kind: type of the field, without None.
+        default: default value; MISSING without one.
     """
 
     name: str
@@ -80,17 +81,19 @@ class Table:
     """A table of a report. Its subclasses are frozen dataclasses; a field with its default value is left out."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all that it holds, for the party's own report.json."""
+        """Return all fields, for the party's own report.json."""
         return {entry.name: _content(value) for entry, value in self._list_held()}
 
-    def shown_to_coordinator(self) -> dict[str, ParameterValue]:
-        """Return what may leave the party, by flat names: {"confusion.true_positives": 80}. Tables come last."""
+    def fields_for_coordinator(self) -> dict[str, ParameterValue]:
+        """Return the fields that may leave the party, by flat names: {"confusion.true_positives": 80}. Tables come
+        last.
+        """
         shown = [(entry.name, value) for entry, value in self._list_held() if not entry.is_own and value is not None]
         tables = {
             f"{name}.{inner}": figure
             for name, table in shown
             if isinstance(table, Table)
-            for inner, figure in table.shown_to_coordinator().items()
+            for inner, figure in table.fields_for_coordinator().items()
         }
         return {name: _flat(value) for name, value in shown if not isinstance(value, Table)} | tables
 
@@ -105,18 +108,18 @@ class Report(Table):
     """A whole report: its subclasses have a field for each table."""
 
     def content(self, session: Session[Any], **more: str) -> dict[str, Any]:
-        """Return what report.json holds. `more` is of the party."""
+        """Return the content of report.json. `more` has fields of the party."""
         me, job = session.me, dict(session.parameters)
         return {"session": session.id, "party": me.name, "role": me.role, **more, "job": job, **self.to_dict()}
 
-    def shown_to_coordinator(self) -> dict[str, ParameterValue]:
-        """Return what may leave the party, by flat names: {"rows.trained": 80}. Tables come first."""
-        shown = super().shown_to_coordinator()
+    def fields_for_coordinator(self) -> dict[str, ParameterValue]:
+        """Return the fields that may leave the party, by flat names: {"rows.trained": 80}. Tables come first."""
+        shown = super().fields_for_coordinator()
         return dict(sorted(shown.items(), key=lambda figure: "." not in figure[0]))
 
 
 def _flat(value: Any) -> ParameterValue:
-    """Return a value as the wire has it, which has no list of numbers."""
+    """Return a value in the form of the wire, which has no list of numbers."""
     return tuple(map(str, value)) if isinstance(value, tuple) else value
 
 
@@ -136,12 +139,12 @@ def members_of(session: Session[Any]) -> dict[str, str]:
 
 @dataclass(frozen=True, kw_only=True)
 class TimingFigures(Table):
-    """How long the parts of a party's work took. Each system has some of them, in this order."""
+    """Durations of the parts of a party's work. Each system has some of them, in this order."""
 
     read_s: float | None = None
     align_s: float | None = None
     prepare_s: float | None = None
-    put_in_s: float | None = None  # of shares
+    put_in_s: float | None = None  # time to share inputs
     select_s: float | None = None
     train_s: float | None = None
     evaluate_s: float | None = None
@@ -154,11 +157,11 @@ class TimingFigures(Table):
 
 
 class FittedRows:
-    """What the rows of one party have that a model was fitted to.
+    """Facts of the rows of one party that a model was fitted to.
 
     Attributes:
-        expected: the number of rows is private, and these are the public figures.
-        dropped_columns: None where they are in the party's own report only.
+        expected: public figures, if the number of rows is private.
+        dropped_columns: names of dropped columns; None if only the party's own report has them.
     """
 
     trained: int
@@ -174,7 +177,7 @@ class FittedRows:
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class LabelPrivacy(Table):
-    """What every release under differential privacy promises, and the budget that pays for it."""
+    """Promise of a release under differential privacy, and the budget that pays for it."""
 
     unit: str
     neighbours: str
@@ -196,9 +199,9 @@ class LabelPrivacy(Table):
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class MeasuredPrivacy(LabelPrivacy):
-    """What a measurement server promises of a release."""
+    """Promise of a measurement server's release."""
 
-    max_rows_per_person: int  # 0: the unit is a row
+    max_rows_per_person: int  # 0 if the unit is a row
     mechanism: str
     releases: int
     snapshot: str
@@ -207,10 +210,10 @@ class MeasuredPrivacy(LabelPrivacy):
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class SumPrivacy(MeasuredPrivacy):
-    """What is promised of a noisy sum.
+    """Promise of a noisy sum.
 
     Attributes:
-        epsilon_of_both: of the noise of two servers, against the active party only.
+        epsilon_of_both: epsilon for the noise of two servers together, against only the active party.
     """
 
     sensitivity: float

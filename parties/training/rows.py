@@ -1,4 +1,4 @@
-"""A party's rows, read whole; and in the order that an alignment found."""
+"""A party's rows: all rows of a dataset, and the rows in the order of an alignment."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ Report = Callable[[str, int, int, str], None]
 
 @dataclass(frozen=True, repr=False)
 class PartyRows:
-    """Rows as they were read; `labels` at the active party only.
+    """Rows as they were read; only the active party has `labels`.
 
     Attributes:
-        there: False where a slot of linkage has no row of this party.
-        places: each row's place in the snapshot, which has rows that `missing = "drop"` leaves out here; -1 for none.
-            None: the snapshot has these rows and no others.
+        there: False for a slot of a linkage without a row of this party.
+        places: each row's place in the snapshot, which also has the rows that `missing = "drop"` leaves out here; -1
+            for a missing row. None if the snapshot has exactly these rows.
     """
 
     ids: Any  # pyarrow StringArray
@@ -46,7 +46,7 @@ class PartyRows:
         return np.arange(len(self.there)) if self.places is None else self.places
 
     def take(self, positions: NDArray[np.int64]) -> PartyRows:
-        """The rows at these positions; -1 stands for a row that is not there: zeros, and no id."""
+        """Return the rows at these positions; -1 stands for a missing row: zeros, and an empty id."""
         there = positions >= 0
         safe = np.where(there, positions, 0)
         features = np.where(there[:, None], self.features[safe], 0.0)
@@ -56,7 +56,7 @@ class PartyRows:
 
 
 def check_features(source: Source, whose: str) -> Source:
-    """Raises ConfigError: the dataset has no features."""
+    """Return the dataset. Raise ConfigError if it has no features."""
     if not source.model_columns:
         raise ConfigError(
             f"datasets.{source.name}: {whose}'s dataset needs features",
@@ -66,7 +66,7 @@ def check_features(source: Source, whose: str) -> Source:
 
 
 def require_offered(record: TableRecord, dataset: PartyDatasetSettings, name: str) -> None:
-    """Raises ConfigError: the party's file does not offer a column of the model, or it is the label."""
+    """Raise ConfigError if the party's file does not offer a column of the model, or the column is the label."""
     if taken := [column for column in record.names if column in dataset.key_columns()]:
         raise ConfigError(
             f"datasets.{name}: column {taken[0]} is named twice: it is a feature of the model, and here the id, the "
@@ -87,9 +87,9 @@ def require_offered(record: TableRecord, dataset: PartyDatasetSettings, name: st
 
 
 def tell_of_unseen(source: Source) -> None:
-    """Tell the operator, in the log, how many rows have levels that the model's training did not meet.
+    """Log, for the operator, how many rows have levels that the model's training did not have.
 
-    The log has numbers and no levels, as it has no other value of a row.
+    The log has numbers and no levels, because it never has a value of a row.
     """
     for column in source.record.columns:
         if column.kind == "category":
@@ -100,7 +100,7 @@ def tell_of_unseen(source: Source) -> None:
                 rows, levels, near = unseen.rows.total(), len(unseen.rows), len(unseen.near)
                 spelling = f" ({near} of them differ from a known level only in spelling)" if near else ""
                 log.warning(
-                    f"column {column.name}: rows that have a level that training did not meet: {rows}; such levels: "
+                    f"column {column.name}: rows with a level that training did not have: {rows}; such levels: "
                     f"{levels}{spelling}; they are scored as 0 in each of its columns",
                     dataset=source.name,
                 )
@@ -110,7 +110,8 @@ def read_rows(source: Source, *, labels: bool, report: Report) -> PartyRows:
     """Read every row of a dataset.
 
     Raises:
-        DataError: names the file, the row and the column; or there are no rows, or ids repeat.
+        DataError: a value is wrong, and the error names the file, the row and the column; or the table has no rows, or
+            ids repeat.
     """
     ids, features, label_parts, places, seen = [], [], [], [], DuplicateSearch()
     n_read = 0

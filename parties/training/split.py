@@ -1,4 +1,4 @@
-"""Which of a party's rows are trained on and which are held out."""
+"""Split of a party's rows into training rows and held-out rows."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from blindfit.parties.job.parameters import TrainingParameters
 from blindfit.parties.training.rows import Floats, Report
 
 Hold = Callable[[Floats], NDArray[Any]]
-HELD_OUT_ROWS = "held_out_rows.csv"  # their ids, where nobody has their scores before they are predicted
-HELD_OUT_SCORES = "held_out_scores.csv"  # id and probability of each held-out row, beside a model
+HELD_OUT_ROWS = "held_out_rows.csv"  # their ids, if nobody has their scores before they are predicted
+HELD_OUT_SCORES = "held_out_scores.csv"  # id and probability of each held-out row, next to a model
 
 
 @dataclass(frozen=True, repr=False)
 class RowPart:
-    """The training or the held-out rows, as the batches that they came in."""
+    """The training rows or the held-out rows, in the batches in which they came."""
 
     ids: list[Any] = field(default_factory=list)
     features: list[NDArray[Any]] = field(default_factory=list)
@@ -40,7 +40,7 @@ class RowPart:
 
 
 def hold_out(ids: Any, job: TrainingParameters, randomness: PublicRandomness) -> NDArray[np.bool_]:
-    """Choose each row by its id alone, whatever other rows there are and in what order they stand."""
+    """Choose each row only by its id, without regard to other rows and to their order."""
     if not job.split.test_fraction:
         return np.zeros(len(ids), np.bool_)  # without a hash of each id
     return randomness.choose("split", ids.to_pylist(), job.split.test_fraction)
@@ -53,10 +53,10 @@ def read_split(
     report: Report,
     hold: Hold = lambda features: features,
 ) -> tuple[RowPart, RowPart]:
-    """One pass: every row goes to one part.
+    """Return the two parts, after one pass over the rows; every row goes to one part.
 
     Args:
-        hold: makes of each batch's features what is kept in memory.
+        hold: function that converts each batch's features to the form that stays in memory.
     """
     train, test = RowPart(), RowPart()
     n_read = 0

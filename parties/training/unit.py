@@ -1,4 +1,4 @@
-"""Whom a promise is about: a training on a party's own rows protects rows, each alone."""
+"""Unit of a promise: a training on a party's own rows protects each row by itself."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ UNDER_LABEL_DP = "a vertical training with privacy.epsilon"
 
 
 def refuse_persons(dataset: DatasetSettings, name: str, job: str) -> None:
-    """Raises ConfigError: the rows are of persons, who may have several, and the promise would be of each row alone.
+    """Raise ConfigError if the rows belong to persons, who may have several, because the promise would protect only
+    each row.
 
     Args:
-        job: what promises it, in words.
+        job: description of the job that makes the promise.
     """
     if dataset.person is not None:
         raise ConfigError(
@@ -25,9 +26,9 @@ def refuse_persons(dataset: DatasetSettings, name: str, job: str) -> None:
 
 
 def refuse_dependent_rows(source: Source) -> None:
-    """Raises ConfigError: a row's numbers, or how many columns there are, would depend on other rows.
+    """Raise ConfigError if a row's numbers, or the number of columns, would depend on other rows.
 
-    The levels are judged by the record of the columns: the settings of a snapshot do not say how its levels were found.
+    The check of levels uses the record of the columns: a snapshot's settings do not show where its levels came from.
     """
     name, missing = source.name, source.settings.missing
     if missing != "refuse":
@@ -39,14 +40,14 @@ def refuse_dependent_rows(source: Source) -> None:
         if not recipe.has_numbers:
             numbers, how = GIVEN[recipe.by]
             raise ConfigError(
-                f"datasets.{name}.derive.{recipe.name}: {numbers} that are found in the rows would tell of them",
+                f"datasets.{name}.derive.{recipe.name}: {numbers} from the rows would reveal something of them",
                 hint=f"give {numbers} that are known without the rows, such as "
                 f"datasets.{name}.derive.{recipe.name} = "
                 f'{{ by = "{recipe.by}", of = {toml_of(recipe.of[0])}, {how} }}',
             )
     if any(column.kind == "category" and not column.declared for column in source.record.columns):
         raise ConfigError(
-            f"datasets.{name}.categories: levels that are found in the rows would tell of them",
+            f"datasets.{name}.categories: levels from the rows would reveal something of them",
             hint=f"name the levels that are known without the rows, such as datasets.{name}.categories = "
             '{ region = ["north", "south"] }',
         )

@@ -1,4 +1,4 @@
-"""How a data party's rows come into the common order: by ids (psi) or by likeness (linkage)."""
+"""Alignment of a data party's rows: bring them into the common order, by ids (psi) or by likeness (linkage)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,9 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, repr=False)
 class Alignment:
-    """Own rows in the common order (-1: none), and after linkage the mask, which nobody but the key node can read."""
+    """Own rows in the common order (-1: no row). After a linkage it also has the mask, which only the key node can
+    decrypt.
+    """
 
     positions: NDArray[np.int64]
     mask_enc: EncryptedVector[Ciphertext] | None = None
@@ -56,12 +58,14 @@ async def align_rows(
     public_key: PublicKey,
     party: Party,
 ) -> Alignment:
-    """Args:
-        party: its secret draws a linkage's uploads: the same for the same snapshots, so that the same rows come to the
-            same slots. Its store counts linkages.
+    """Align a party's rows by the method of the job.
+
+    Args:
+        party: party whose secret draws a linkage's uploads. The draw is the same for the same snapshots, so the same
+            rows come to the same slots. The party's store counts linkages.
 
     Raises:
-        DataError: too few rows in common.
+        DataError: there are too few rows in common.
         PolicyRefused: a linkage could count the matches, or too many were begun.
     """
     if session.job.align.method == "linkage":
@@ -71,10 +75,11 @@ async def align_rows(
 
 
 async def align_by_id(session: Session[AlignedParameters], seats: Seats, rows: PartyRows, party: Party) -> Alignment:
-    """
+    """Align rows by their ids.
+
     Raises:
-        DataError: too few rows in common.
-        PolicyRefused: too many alignments have found too few.
+        DataError: there are too few rows in common.
+        PolicyRefused: too many alignments have found too few rows.
     """
     await asyncio.to_thread(begin_alignment, session, party.settings, party.store)
     alignment = await align.run_data_party(
@@ -123,14 +128,14 @@ async def _link(
 
 
 def tell_of_unreadable(dates: Mapping[str, int]) -> None:
-    """The operator alone: what rows hold is nobody else's to know."""
+    """Warn only the operator: no other party may know the content of rows."""
     for field, rows in dates.items():
         if rows:
             log.warning("dates that are not written YYYY-MM-DD count as missing in a linkage", field=field, rows=rows)
 
 
 def encode_mask(mask_enc: EncryptedVector[Ciphertext] | None) -> str | None:
-    """For a checkpoint: the ciphertexts in hexadecimal, one after the other; None after an alignment by ids."""
+    """Return the ciphertexts for a checkpoint, in hexadecimal, one after the other; None after an alignment by ids."""
     if mask_enc is None:
         return None
     key = mask_enc.public_key
@@ -141,7 +146,7 @@ def encode_mask(mask_enc: EncryptedVector[Ciphertext] | None) -> str | None:
 def decode_mask(
     stored: str | None, public_key: PublicKey, slots: int, me: str, resume_option: str
 ) -> EncryptedVector[Ciphertext] | None:
-    """Raises DataError: what is stored are no ciphertexts of this key, one for each slot."""
+    """Return the mask of a checkpoint. Raise DataError unless it has a ciphertext of this key for each slot."""
     if stored is None:
         return None
     try:
@@ -156,7 +161,7 @@ def linkage_settings(job: AlignSettings) -> LinkageSettings:
 
 
 async def match_ids(session: Session[AlignedParameters], seats: Seats) -> int:
-    """How many rows all data parties have."""
+    """Return the number of rows that all data parties have."""
     return await align.run_key_node(
         seats.chain,
         seats.me,
@@ -170,14 +175,14 @@ async def match_ids(session: Session[AlignedParameters], seats: Seats) -> int:
 def order_of(
     common: PartyRows, aligned: Alignment, randomness: PublicRandomness, fractions: tuple[float, float]
 ) -> NDArray[np.int64]:
-    """Return the order in which the common rows fall into parts and batches: by their ids, or by the slots of linkage,
-    whose own order the key node knows, and this one not.
+    """Return the order in which the common rows fall into parts and batches.
 
-    Each pair of fractions has an order of its own, and few fractions are allowed. In one order, a training that holds
-    out one row more would have figures, or a hold-out loss, that differ by that row's.
+    It is drawn by the rows' ids, or by the slots of a linkage, whose order only the key node knows. Each pair of
+    fractions has its own order, and few fractions are allowed. Suppose that two trainings had the same order, and that
+    one of them held out an additional row. Then their figures or hold-out losses would differ by that row's.
 
     Args:
-        fractions: of rows for the test, and for the validation.
+        fractions: fraction of rows for the test, and fraction for the validation.
     """
     test, validation = count_held_out(len(aligned.positions), *fractions) if randomness.orders_by_count else fractions
     purpose = f"order, {test} for the test and {validation} for the validation"

@@ -1,8 +1,8 @@
-"""What a party keeps of a training that may have to go on: files of its own, which only their owner may read.
+"""Files that a party keeps of a training, so that the training can be resumed; only their owner may read them.
 
-base.json       what holds for the whole training: the order of the rows, secrets from which randomness is drawn
-                again, at a key node the private key
-epoch-N.json    after epoch N; the newest few, as parties may have stopped an epoch apart
+| base.json    | facts of the whole training: the order of the rows, the secrets from which
+|              | randomness is drawn again, and the private key at a key node
+| epoch-N.json | state after epoch N; the newest few, as parties may have stopped an epoch apart
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ RESUMED_ALIKE = "a job is resumed with the parties, datasets and options that it
 
 
 class Checkpoints:
-    """Of one training, named by the session that began it.
+    """The files of one training, which is named by the session that began it.
 
     Args:
-        resume_option: the job's, for hints.
-        vault: the party's.
+        resume_option: option of the job that resumes a training, for hints.
+        vault: vault of the party.
     """
 
     def __init__(self, data_dir: Path, session: str, resume_option: str, vault: Vault = PLAIN) -> None:
@@ -44,7 +44,7 @@ class Checkpoints:
 
     @classmethod
     def of(cls, data_dir: Path, job: JobParameters, session: str, vault: Vault = PLAIN) -> Checkpoints:
-        """Of the training that a session's job goes on from, or begins."""
+        """Return the files of the training that a session's job resumes or begins."""
         return cls(data_dir, job.resumes or session, job.resume_option, vault)
 
     def begin(self, question: bytes, base: Mapping[str, Any]) -> None:
@@ -56,22 +56,22 @@ class Checkpoints:
 
     @property
     def stopped_in_check(self) -> bool:
-        """Return whether the training ended between the two halves of a check of its shares."""
+        """True if the training ended between the two halves of a check of its shares."""
         return (self.directory / CHECK_BEGUN).exists()
 
     def check_begun(self, begun: bool) -> None:
-        """A training in shares that ends between the two is not resumed."""
+        """Record that a check has begun or ended. A training in shares that ends in between is not resumed."""
         if begun:
             self._write(CHECK_BEGUN, {})
         else:
             (self.directory / CHECK_BEGUN).unlink(missing_ok=True)
 
     def base(self, question: bytes) -> dict[str, Any]:
-        """What `begin` was given.
+        """Return the facts that `begin` stored.
 
         Args:
-            question: of the session that goes on (`Session.proposed_question`): who takes part, in which roles, with
-                which datasets and options.
+            question: question of the session that resumes the training (`Session.proposed_question`): its parties,
+                their roles, datasets and options.
 
         Raises:
             DataError: there is no such training here, or it was of another job.
@@ -82,7 +82,7 @@ class Checkpoints:
         return base
 
     def is_of(self, question: bytes) -> bool:
-        """Return whether `begin` was given this question.
+        """Return True if `begin` got this question.
 
         Raises:
             DataError: the checkpoint is damaged.
@@ -95,25 +95,25 @@ class Checkpoints:
             (self.directory / f"epoch-{old}.json").unlink(missing_ok=True)
 
     def drop_after(self, epoch: int) -> None:
-        """What was kept of later epochs, by another run of the training, does not fit to what comes now."""
+        """Remove later epochs: another run of the training kept them, and they do not fit this run."""
         for later in self.epochs():
             if later > epoch:
                 (self.directory / f"epoch-{later}.json").unlink(missing_ok=True)
 
     def epochs(self) -> tuple[int, ...]:
-        """The epochs that training can go on after."""
+        """Return the epochs after which training can continue."""
         names = [path.stem.removeprefix("epoch-") for path in self.directory.glob("epoch-*.json")]
         return tuple(sorted(int(name) for name in names if name.isdigit()))
 
     def name_epochs(self) -> str:
-        """Return the epochs as `common_epoch` reads them."""
+        """Return the epochs in the form that `common_epoch` reads."""
         return ",".join(map(str, self.epochs()))
 
     def keep_arrays(self, epoch: int, go_on: bool, state: Mapping[str, NDArray[np.float64]]) -> None:
         self.keep(epoch, go_on, {name: array.tolist() for name, array in state.items()})
 
     def arrays_at(self, epoch: int) -> dict[str, NDArray[np.float64]]:
-        """Raises DataError: the checkpoint does not hold numbers."""
+        """Return the arrays of an epoch. Raise DataError if the checkpoint does not hold numbers."""
         try:
             return {name: np.array(numbers, dtype=np.float64) for name, numbers in self.at(epoch).items()}
         except (TypeError, ValueError):
@@ -123,16 +123,20 @@ class Checkpoints:
         return dict(self._read(f"epoch-{epoch}.json")["state"])
 
     def first_epoch(self, resumed: int, epochs: int) -> int:
-        """Where to go on after the epoch `resumed` (0: none); at the end, where training had stopped there."""
+        """Return the epoch after which to continue: `resumed` (0 for the start), or the last epoch if the training had
+        stopped there.
+        """
         return resumed if not resumed or self._read(f"epoch-{resumed}.json")["go_on"] else epochs
 
     def remove(self) -> None:
-        """The training is done: nothing secret of it stays, and first of all not what it could be resumed from."""
+        """Remove the files when the training is done: no secret of it stays. The file that allows a resumption is
+        removed first.
+        """
         (self.directory / "base.json").unlink(missing_ok=True)
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def _write(self, name: str, content: Mapping[str, Any]) -> None:
-        written.write_file(self.directory / name, self._vault.sealed(name, written.encode_json(content)))
+        written.write_file(self.directory / name, self._vault.seal(name, written.encode_json(content)))
 
     def _read(self, name: str) -> dict[str, Any]:
         path = self.directory / name
@@ -151,7 +155,7 @@ class Checkpoints:
 
 
 def refuse_unknown(data_dir: Path, job: JobParameters, party: str) -> None:
-    """Raises PolicyRefused: the job resumes a training of which this party has nothing; in words that the peers see."""
+    """Raise PolicyRefused if the job resumes a training that this party has no files of; the peers see the text."""
     checkpoints = Checkpoints.of(data_dir, job, "")
     if job.resumes and not checkpoints.exists:
         why = "it had not begun, or every party has stored its model"
@@ -162,10 +166,10 @@ def refuse_unknown(data_dir: Path, job: JobParameters, party: str) -> None:
 
 
 def refuse_another_job(data_dir: Path, asked: Proposed, party: str, vault: Vault) -> None:
-    """Check that a resumed job has the parties, datasets and options of the training that it goes on with.
+    """Check that a resumed job has the parties, datasets and options of the training that it resumes.
 
     Raises:
-        PolicyRefused: it is another job; in words that the peers see.
+        PolicyRefused: it is another job; the peers see the text.
         DataError: the checkpoint is damaged.
     """
     job = asked.job
@@ -179,25 +183,27 @@ def make_damage_error(resume_option: str) -> DataError:
 
 
 def common_epoch(told: Mapping[str, Ready]) -> int:
-    """Return the last epoch that every party has kept; 0 if there is none."""
+    """Return the last epoch that every party has kept; 0 if they share no epoch."""
     texts = [party.checkpoint.split(",") for party in told.values()]
     sets = [{int(text) for text in epochs if re.fullmatch("[0-9]{1,5}", text)} for epochs in texts]
     return max(set.intersection(*sets), default=0)
 
 
 class Running:
-    """One session at a time for each training: two would write over each other's checkpoints, and in shares one under
-    the same MAC key could use what a failed check of the other told. After a restart no session goes on.
+    """Limit each training to one running session.
+
+    Two sessions would overwrite each other's checkpoints. In shares, a second session under the same MAC key could use
+    the result of the first one's failed check. After a restart of the process no session continues.
 
     Args:
-        resume_option: of the jobs, for refusals.
+        resume_option: option of the jobs that resumes a training, for refusals.
     """
 
     def __init__(self, party: str, resume_option: str) -> None:
         self._party, self._resume_option, self._trainings = party, resume_option, set[str]()
 
     def refuse_another(self, training: str) -> None:
-        """Raises PolicyRefused: a session of the training runs here."""
+        """Raise PolicyRefused if a session of the training runs here."""
         if training in self._trainings:
             reason = (
                 f"another session of the training {training} is still running: wait for its end, or cancel it "
@@ -207,7 +213,9 @@ class Running:
 
     @contextmanager
     def alone(self, training: str) -> Iterator[None]:
-        """Around all that reads or writes what is kept of the training. Raises PolicyRefused as `refuse_another`."""
+        """Reserve a training for all work that reads or writes its files. Raise PolicyRefused as `refuse_another`
+        does.
+        """
         self.refuse_another(training)
         self._trainings.add(training)
         try:

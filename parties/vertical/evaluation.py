@@ -1,4 +1,4 @@
-"""What a vertical model is worth on the test rows: the active party learns it, the others nothing."""
+"""Evaluation of a vertical model on the test rows: the active party learns the figures, the other parties nothing."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from blindfit.parties.vertical.seats import Seats
 
 @dataclass(frozen=True, repr=False)
 class Tested:
-    """What the active party learns of the n test rows.
+    """The figures of the n test rows, which only the active party learns.
 
     Attributes:
-        evaluation: the figures; None if all test rows have the same class.
-        labels: (n,), 0 or 1, or the values that a linear model learned.
-        scores: (n,), the log odds as they were trained; empty for a linear model.
-        predictions: (n,), probabilities of the model as it is kept, or values of a linear model.
-        platt: the slope and offset that were fitted to these rows.
-        out_of_fold: (n,), the probability of each row by a fit to the other half of the rows. For calibrated rows, log
-            loss, accuracy, confusion matrix, calibration and histogram are made of these.
+        evaluation: figures; None if all test rows have the same class.
+        labels: labels (n,), 0 or 1, or the values that a linear model learned.
+        scores: log odds (n,) of the trained model; empty for a linear model.
+        predictions: probabilities (n,) of the model as it is kept, or values of a linear model.
+        platt: slope and offset that were fitted to these rows.
+        out_of_fold: probability (n,) of each row by a fit to the other half of the rows. Log loss, accuracy, confusion
+            matrix, calibration and histogram of calibrated rows are computed from these.
     """
 
     evaluation: dict[str, Any] | None
@@ -43,7 +43,7 @@ class Tested:
     out_of_fold: Floats | None = None
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """Return what `test_scores.csv` holds of each row: all that the report's figures are made of."""
+        """Return the columns of `test_scores.csv`, from which all figures of the report are computed."""
         if not len(self.scores):
             return {"label": self.labels, "prediction": self.predictions}
         classes = self.labels.astype(np.int64)
@@ -62,14 +62,14 @@ async def evaluate(
     *,
     calibrate: bool = False,
 ) -> Tested | None:
-    """Scores the test rows together; None where there are none, and at passive parties.
+    """Score the test rows together; return None without test rows, and at passive parties.
 
     Args:
-        threshold: of the confusion matrix.
-        quota: a passive party's.
-        positions: of the aligned rows in the party's snapshot.
-        calibrate: fit slope and offset of the log odds to all test rows; the figures are of each row by a fit to the
-            other half of them.
+        threshold: threshold of the confusion matrix.
+        quota: quota of a passive party.
+        positions: places of the aligned rows in the party's snapshot.
+        calibrate: True fits slope and offset of the log odds to all test rows. The figures then use, for each row, a
+            fit to the other half of the rows.
     """
     test = prepared.plan.test
     if not len(test):
@@ -80,7 +80,7 @@ async def evaluate(
         await give_scores(quota, session, seats, part, own, positions[test])
         return None
     if prepared.rows.labels is None:
-        raise LocalProtocolError("the active party alone is given scores", session=session.id)
+        raise LocalProtocolError("only the active party gets scores", session=session.id)
     scores = await predict.run_active(own, seats.passives, session.channel)
     predictions, labels = part.predictions(scores), prepared.rows.labels[test]
     if part.model == "linear":

@@ -1,4 +1,4 @@
-"""The seat of a key node in the trainings of a system: what all such systems have in common."""
+"""The part of a key node in the trainings of a system: the steps that all such systems have in common."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ J = TypeVar("J", bound=TrainingParameters)
 
 
 class KeyNodeSeat(ABC, Generic[J]):
-    resume_option: str  # of the system's jobs
+    resume_option: str  # option of the system's jobs
 
     def __init__(self, party: Party) -> None:
         self._party, self._running = party, Running(party.settings.name, self.resume_option)
@@ -36,15 +36,15 @@ class KeyNodeSeat(ABC, Generic[J]):
     async def run(self, session: Session[J]) -> dict[str, ParameterValue]:
         with self._running.alone(session.job.resumes or session.id):
             checkpoints = Checkpoints.of(self._party.data_dir, session.job, session.id, self._party.vault)
-            self._party.noted(checkpoints.directory, session.id)
+            self._party.note(checkpoints.directory, session.id)
             return await self._train(session, Seats.of(session), checkpoints)
 
     @abstractmethod
     async def _train(self, session: Session[J], seats: Seats, checkpoints: Checkpoints) -> dict[str, ParameterValue]:
-        """Take part in a training; return what the coordinator may see of it."""
+        """Take part in a training; return the figures that the coordinator may see."""
 
     async def _finish(self, session: Session[J], seats: Seats, checkpoints: Checkpoints, epochs: int) -> None:
-        """Forget what the training could be resumed from, once every data party has its part of the model."""
+        """Remove the files that allow a resumption, once every data party has its part of the model."""
         session.channel.require_all_read(but=Stored)  # while the training could still be resumed
         await ready.run_stored(epochs, seats.chain, session.channel)
         checkpoints.remove()

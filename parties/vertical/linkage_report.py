@@ -1,6 +1,6 @@
-"""What the key node's operator may know of a linkage, and no data party: how many match, how alike, how many errors.
+"""Facts of a linkage for the key node's operator, and for no data party: number of matches, likeness, number of errors.
 
-Written beside the key node's transcript, for its owner alone.
+The key node writes them next to its transcript, for its owner only.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from blindfit.algorithms.protocols.linkage import LinkageSummary
 
 EFFECT = (
     "A wrong match is noise in the second party's features: its weights shrink, the more so the better it predicts. "
-    "Missed matches cost rows, and bias a model only where those missed differ from the others."
+    "Missed matches cost rows, and bias a model only if the missed rows differ from the others."
 )
 TOO_LOW = "The ends of wrong_share lie far apart: the threshold is too low for so few matches; raise align.threshold."
 FAR = 0.05
 
 
 def content_of(summary: LinkageSummary) -> dict[str, Any]:
-    """Return what only the key node's operator may read: a data party would learn more than it should."""
+    """Return the report that only the key node's operator may read: it would reveal too much to a data party."""
     errors, bars = summary.errors, summary.histogram
     least, most = errors.wrong_share
     return {
-        "for": "the key node's operator alone",
+        "for": "only the key node's operator",
         "records": list(summary.sizes),
         "matches": summary.n_matches,
         "threshold": summary.threshold,

@@ -1,14 +1,14 @@
-"""What alignments reveal about who is among a data party's people, over all snapshots.
+"""The limits of what alignments reveal about who is among a data party's people, over all snapshots.
 
-    alignment       reveals                             limit
-    linkage         whether enough rows match           16 with each other party, all at the first job's min_common
-    by ids          whether enough ids are common       16 with each other party that may have found too few
-    of WALR rows    how many ids all holders have       16 with each other party
+| alignment       | it reveals                          | limit
+| linkage         | whether enough rows match           | 16 with each other party, all at the first job's min_common
+| by ids          | whether enough ids are common       | 16 with each other party that may have found too few
+| of WALR rows    | how many ids all parties have       | 16 with each other party
 
-An alignment by ids that finds enough common rows reveals to each party which of its own ids these are: that is what the
-job is for, and has no limit. An entry is written before anything leaves, whether or not the alignment succeeds. A
-linkage of the same snapshots is free. An alignment by ids is computed again in each session, from whatever ids a party
-puts in, so each session counts.
+An alignment by ids that finds enough common rows reveals to each party which of its own ids these are. That is the
+purpose of the job, and has no limit. An entry is written before anything leaves, and stays if the alignment fails. A
+linkage of the same snapshots is free. An alignment by ids is computed again in each session, and a party may use other
+ids each time, so each session counts.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ COMMON_ROWS = "number of rows in common"
 
 
 def digest_linkage(session: Session[AlignedParameters]) -> bytes:
-    """Return a digest of the snapshots and of how they are linked: a change in either draws everything again."""
+    """Return a digest of the snapshots and of the linkage's settings: a change in either draws everything again."""
     how = {name: value for name, value in session.job.digest_fields().items() if name.startswith("align.")}
     return parameters_digest({**session.snapshots, **how})
 
@@ -50,7 +50,7 @@ def begin_linkage(session: Session[AlignedParameters], settings: PartySettings, 
     """Count a linkage, durably.
 
     Raises:
-        PolicyRefused: as above; nothing is written.
+        PolicyRefused: as in `check_linkage`; nothing is written.
         LedgerUnavailable: it could not be written.
     """
     account = Account.of(settings, session.me.dataset)
@@ -63,7 +63,7 @@ def begin_linkage(session: Session[AlignedParameters], settings: PartySettings, 
 
 
 def begin_alignment(session: Session[AlignedParameters], settings: PartySettings, store: Store) -> None:
-    """Count an alignment by ids, durably, before this party sends anything of it.
+    """Count an alignment by ids, durably, before this party sends anything for it.
 
     Raises:
         PolicyRefused: too many have found too few rows, or were not finished; nothing is written.
@@ -82,7 +82,7 @@ def end_alignment(session: Session[AlignedParameters], settings: PartySettings, 
     about, read = ",".join(others), (session.published.id, session.id)
     with store.transaction() as transaction:
         entry = account.entry("membership", about, others, FOUND, _name_alignment(session), 1, read)
-        transaction.add_disclosure(entry)  # in the place of the one that it began with
+        transaction.add_disclosure(entry)  # replaces the entry of its beginning
 
 
 def _name_alignment(session: Session[AlignedParameters]) -> str:
@@ -92,13 +92,13 @@ def _name_alignment(session: Session[AlignedParameters]) -> str:
 def count_common_rows(
     session: Session[TrainingParameters], settings: PartySettings, store: Store, sent: Sequence[str]
 ) -> None:
-    """Count durably that all holders of columns in a WALR job will learn how many rows they have in common.
+    """Count durably that all parties with columns in a WALR job will learn how many rows they have in common.
 
     Args:
-        sent: names the rows that other parties send; the number of the same rows is free.
+        sent: names of the rows that other parties send; the number of the same rows is free.
 
     Raises:
-        PolicyRefused: as `begin_alignment`.
+        PolicyRefused: as in `begin_alignment`.
         LedgerUnavailable: it could not be written.
     """
     fields = session.job.digest_fields()
@@ -140,14 +140,14 @@ def _other(session: Session[AlignedParameters]) -> str:
     return other
 
 
-def _begun(reader: Reads, account: Account, other: str) -> list[Disclosure]:
-    """Return the linkages with another party that count; a draw of who is held out has entries beside them."""
+def _linkages_begun(reader: Reads, account: Account, other: str) -> list[Disclosure]:
+    """Return the linkages with another party that count; draws of held-out rows have entries of their own."""
     return [entry for entry in account.entries(reader, "membership", other) if entry.event.startswith(EVENT)]
 
 
 def _check(reader: Reads, session: Session[AlignedParameters], account: Account) -> None:
     other, dataset, asked = _other(session), session.me.dataset, digest_linkage(session).hex()
-    before = _begun(reader, account, other)
+    before = _linkages_begun(reader, account, other)
     first = int(before[0].event.removeprefix(EVENT)) if before else session.job.align.min_common
     if session.job.align.min_common != first:
         _refuse(

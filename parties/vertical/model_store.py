@@ -1,7 +1,7 @@
-"""What a party keeps of vertical models, one file for each training session, signed with the party's own key.
+"""Vertical models that a party keeps, one file for each training session, signed with the party's own key.
 
-Joint predictions take parts of models and shares of models from here, wherever else a run has put its copies. Shares go
-to no other place than this, and are locked if the party has a passphrase. `blindfit purge` removes both.
+Joint predictions read parts of models and shares of models only from here, also if a run has copies elsewhere. Shares
+are stored only here, and are locked if the party has a passphrase. `blindfit purge` removes both.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ P = TypeVar("P", VerticalModelPart, SharedModelPart)
 
 
 class PartStore(Generic[P]):
-    """
+    """The files of one kind of model.
+
     Attributes:
-        file: the name of each file.
-        kind: the class of what a file holds.
-        is_secret: whether the party's passphrase locks the files.
+        file: name of each file.
+        kind: class of a file's content.
+        is_secret: True if the party's passphrase locks the files.
     """
 
     file: str
@@ -40,26 +41,29 @@ class PartStore(Generic[P]):
 
     def path(self, session: str) -> Path:
         if not re.fullmatch(SESSION, session):
-            raise DataError("a session's name is no path")
+            raise DataError("a session's name is not a path")
         return self._directory / session / self.file
 
     def has(self, session: str) -> bool:
         return self.path(session).exists()
 
     def keep(self, part: P, session: str, stamp: str = "") -> None:
-        """
+        """Store a model.
+
         Args:
-            stamp: of a rehearsal; empty in a real job.
+            stamp: stamp of a rehearsal; empty in a real job.
         """
         key = self._vault.signing_key(self._key_path)
         content = written.encode_signed_json(with_stamp({**part.to_dict(), "session": session}, stamp), key)
-        written.write_file(self.path(session), self._lock.sealed(self.file, content))
+        written.write_file(self.path(session), self._lock.seal(self.file, content))
 
     def read(self, session: str) -> P:
-        """Raises DataError: it is not there, not as it was kept, or another session's; names the file."""
+        """Return a stored model. Raise DataError if its file is absent, changed or another session's; the error names
+        the file.
+        """
         path = self.path(session)
         if not self._key_path.exists():
-            raise DataError(f"{self._key_path} does not exist, so {path} cannot be told from another party's")
+            raise DataError(f"{self._key_path} does not exist, so {path} cannot be distinguished from another party's")
         content = written.read_signed_json(path, self._vault.signing_key(self._key_path), self._lock.read)
         if content.get("session") != session:
             raise DataError(f"{path} is the model of another session")
@@ -76,6 +80,6 @@ class ModelStore(PartStore[VerticalModelPart]):
 
 
 class SharedModels(PartStore[SharedModelPart]):
-    """A party's shares of models that nobody holds."""
+    """A party's shares of models that no party holds as a whole."""
 
     file, kind, is_secret = SHARES, SharedModelPart, True

@@ -18,7 +18,7 @@ from blindfit.algorithms.statistics.linear.scaling import Standardiser, append_c
 from blindfit.algorithms.statistics.vertical import gradient_leaks
 from blindfit.algorithms.statistics.vertical.class_weights import LARGEST_CLASS_WEIGHT, balance
 from blindfit.algorithms.statistics.vertical.grid import LABEL_BOUND
-from blindfit.algorithms.statistics.vertical.row_plan import BATCH_SIZES, RowPlan, count_held_out
+from blindfit.algorithms.statistics.vertical.row_plan import BATCH_SIZES, RowPlan
 from blindfit.parties.training.feature_bounds import Bounds, in_order, scale_of
 from blindfit.parties.training.rows import PartyRows
 
@@ -38,20 +38,23 @@ class Prepared:
     rows: PartyRows
     plan: RowPlan
     standardiser: Standardiser
-    columns: Floats  # (n, k) as they are trained on: standardised, the intercept last, clipped, shortened
+    columns: Floats  # (n, k) in the form of the training: standardised, the intercept last, clipped, shortened
     rows_shrunk: int
     labels: PreparedLabels
 
 
 @dataclass(frozen=True, repr=False)
 class PreparedLabels:
-    """Attributes:
-    y: (n,) as the loss takes it, 0 in slots without a row; None at a passive party.
-    hidden: y with its jitter, which is all that gradients depend on; y itself where labels have none.
-    mean, scale: what turns a linear model's predictions back. From the public range, or from the training rows' labels
-        with their jitter, because the gradients show both.
-    range: the public one, where the dataset declares one.
-    clipped: how many labels lay outside the range, or too far from the mean for the protocol's numbers.
+    """A party's labels in the form of the training.
+
+    Attributes:
+        y: labels (n,) in the form of the loss, 0 in slots without a row; None at a passive party.
+        hidden: y with its jitter, the only form on which gradients depend; y itself for labels without jitter.
+        mean: offset that converts a linear model's predictions back.
+        scale: factor that converts a linear model's predictions back. Offset and factor come from the public range, or
+            from the training rows' labels with their jitter, because the gradients reveal both.
+        range: public range, if the dataset declares one.
+        clipped: number of labels outside the range, or too far from the mean for the protocol's numbers.
     """
 
     y: Floats | None = None
@@ -64,16 +67,17 @@ class PreparedLabels:
 
 @dataclass(frozen=True)
 class Preparation:
-    """What a job says of its parties' rows.
+    """The parts of a job that concern its parties' rows.
 
     Args:
-        table: the job's table of its system.
-        validation_fraction: of the hold-out loss.
-        batch_rows: None takes as many as suit the rows, of `batch_sizes`.
-        match_rate: rows that stand out in their batch are shortened, where so many of its slots match at least; None:
-            they stay as they are.
-        norm_bound: under differential privacy no row is longer than this for each root of its columns; None without.
-        feature_bounds: where whole rows have it, what scales columns in place of the training rows; by feature.
+        table: table of the job's options for its system.
+        validation_fraction: fraction of rows for the hold-out loss.
+        batch_rows: rows of a batch; None takes the number in `batch_sizes` that suits the rows.
+        match_rate: least fraction of a batch's slots with matches at which rows that stand out in the batch are
+            shortened; None never shortens them.
+        norm_bound: largest norm of a row, for each root of its columns, under differential privacy; None without it.
+        feature_bounds: public bounds that scale columns in place of the training rows, by feature, if whole rows are
+            protected.
     """
 
     table: Literal["taylor", "falcon"]
@@ -87,15 +91,11 @@ class Preparation:
     feature_bounds: Mapping[str, Bounds] | None = None
     batch_sizes: Sequence[int] = BATCH_SIZES
 
-    def held_out(self, n_rows: int) -> tuple[int, int]:
-        """How many of so many rows are for the test, and for the validation."""
-        return count_held_out(n_rows, self.test_fraction, self.validation_fraction)
-
     def plan(self, order: Positions) -> RowPlan:
-        """Which aligned rows are trained on, in which batches; the same at every party.
+        """Return the aligned rows that are trained on, and their batches; the plan is the same at every party.
 
         Args:
-            order: of the aligned rows, random; who has no rows and needs the sizes alone takes any.
+            order: random order of the aligned rows; a party without rows, which needs only the sizes, takes any order.
         """
         return RowPlan.of(
             order,
@@ -118,16 +118,17 @@ def prepare(
     table: TableRecord | None = None,
     jitter: Floats | None = None,
 ) -> Prepared:
-    """Splits in the agreed order, scales on the training rows alone or by public bounds, appends the intercept at the
-    active party.
+    """Split in the agreed order, scale by the training rows or by public bounds, and append the intercept at the active
+    party.
 
-    Every column keeps its place: one that is constant in training is zero, and so is its weight. To leave it out would
-    tell the others of it. Rows are clipped to their norm before those that stand out are shortened, which makes them
-    shorter still: shortening some rows makes others stand out.
+    Every column keeps its place. A column that is constant in training is zero, and so is its weight: to leave the
+    column out would reveal that to the others. Rows are clipped to their norm before rows that stand out are shortened,
+    because shortening some rows makes others stand out.
 
     Args:
-        table: what the columns were made of, for the model, with the recipes that compute further ones.
-        jitter: (n,) what is added to each label before it is scaled, in the label's own units; None: nothing.
+        table: record of the columns for the model, with the recipes that compute further columns.
+        jitter: number (n,) that is added to each label before it is scaled, in the label's own units; None adds
+            nothing.
     """
     plan = chosen.plan(order)
     if table is not None and table.recipes:
@@ -154,7 +155,7 @@ def prepare(
 
 
 def tell_of_clipping(dataset: str, prepared: Prepared) -> None:
-    """The operator alone: how many labels lie outside is a fact of the labels."""
+    """Warn only the operator: the number of labels outside the range depends on the labels."""
     if prepared.labels.clipped:
         log.warning("labels far out are clipped", dataset=dataset, rows=prepared.labels.clipped)
 
@@ -164,7 +165,7 @@ def _compute_recipes(
 ) -> tuple[PartyRows, TableRecord]:
     """Return the rows with the model's columns, and the record with the numbers of its recipes.
 
-    Where whole rows are protected the numbers are given. Otherwise the training rows decide them.
+    If whole rows are protected, the settings give these numbers. Otherwise the training rows decide them.
     """
     if chosen.feature_bounds is not None:
         fitted = with_given_numbers(record)
@@ -183,13 +184,13 @@ def _scale(rows: PartyRows, names: tuple[str, ...], chosen: Preparation, plan: R
 
 
 def clip_rows(columns: Floats, bound: float) -> Floats:
-    """Rows longer than the bound, shortened to it."""
+    """Return the rows, with each row that is longer than the bound shortened to it."""
     norms = np.linalg.norm(columns, axis=1, keepdims=True)
     return np.asarray(columns * np.minimum(1.0, bound / np.maximum(norms, bound)))
 
 
 def _classes(rows: PartyRows, jitter: Floats) -> PreparedLabels:
-    """One class alone is trained on like two: that a job is refused for it would tell of labels."""
+    """Return labels of two classes. A single class is trained on too: a refusal would reveal that about the labels."""
     labels = np.zeros(0) if rows.labels is None else rows.labels
     y = np.where(rows.there, 2 * labels - 1, 0.0)
     return PreparedLabels(y, np.where(rows.there, y + 2 * jitter, 0.0))
@@ -198,10 +199,12 @@ def _classes(rows: PartyRows, jitter: Floats) -> PreparedLabels:
 def _numbers(
     rows: PartyRows, plan: RowPlan, chosen: Preparation, label_range: tuple[float, float] | None, jitter: Floats
 ) -> PreparedLabels:
-    """Clipped to their public range, where they have one. Under label DP scaled by it, to -1 .. 1, and nothing that is
-    computed from labels enters; else by their own mean and deviation, and clipped where the protocol's numbers end.
+    """Return labels that are numbers, in the scale of the training.
 
-    Jitter is added first: whatever range, mean and deviation a job has, it shows functions of the same numbers.
+    They are clipped to their public range, if there is one. Under label DP the range scales them to -1 .. 1, and
+    nothing that is computed from labels enters. Otherwise their own mean and deviation scale them, and they are clipped
+    at the limits of the protocol's numbers. Jitter is added first, so that jobs with different ranges, means and
+    deviations reveal functions of the same numbers.
 
     Raises:
         ConfigError: label DP needs a range.
@@ -222,7 +225,7 @@ def _numbers(
 
 
 def with_rows(rows: PartyRows, positions: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Without the slots of linkage in which this party has no row."""
+    """Return positions without the slots of a linkage in which this party has no row."""
     return positions[rows.there[positions]]
 
 

@@ -1,4 +1,4 @@
-"""What a data party of a vertical training reports of it: what all such systems have."""
+"""The part of a data party's report that all vertical systems have in common."""
 
 from __future__ import annotations
 
@@ -25,15 +25,17 @@ class RowFigures(Table):
     test: int
     batches: int
     features: int
-    shrunk: Own[int]  # whose rows stand out
-    dropped_columns: Own[tuple[str, ...]]  # which columns are constant
+    shrunk: Own[int]  # depends on whose rows stand out
+    dropped_columns: Own[tuple[str, ...]]  # depends on which columns are constant
 
 
 @dataclass(frozen=True, repr=False)
 class FitFigures(Table):
-    """Attributes:
-    weight_noise_std: at most, of a weight, in shares under differential privacy.
-    settled: whether the training has settled, which follows from the values of the rows.
+    """Figures of the fit.
+
+    Attributes:
+        weight_noise_std: upper bound of a weight's noise, in shares under differential privacy.
+        settled: True if the training has settled, which follows from the values of the rows.
     """
 
     epochs: int
@@ -43,7 +45,7 @@ class FitFigures(Table):
 
 @dataclass(frozen=True)
 class LabelFigures(Table):
-    """Labels that are numbers; `range` is the public one, where there is one."""
+    """Figures of labels that are numbers; `range` is the public range, if there is one."""
 
     clipped: int
     range: tuple[float, ...] | None
@@ -51,13 +53,14 @@ class LabelFigures(Table):
 
 @dataclass(frozen=True, kw_only=True)
 class SelectionFigures(Table):
-    """The grid of a job, and what its points are worth.
+    """The grid of a job, and the figures of its points.
 
     Attributes:
-        by: the figure that decided.
-        points: the options of each.
-        chosen: the point of the final training, counted from 0.
-        figures, errors: of each point, and their standard errors; None at a passive party.
+        by: figure that decided.
+        points: options of each point.
+        chosen: place of the final training's point, counted from 0.
+        figures: figure of each point; None at a passive party.
+        errors: standard error of each figure; None at a passive party.
     """
 
     folds: int
@@ -71,9 +74,10 @@ class SelectionFigures(Table):
     def of(
         cls, selection: Selection, chosen: int, figures: Sequence[PointFigure] | None, scale: float
     ) -> SelectionFigures:
-        """
+        """Return the figures of a selection.
+
         Args:
-            scale: the unit of a linear model's labels, in which its errors are reported.
+            scale: unit of a linear model's labels, in which its errors are reported.
         """
         if figures is not None and selection.by == "mse":
             figures = [figure.times(scale**2) for figure in figures]
@@ -88,15 +92,17 @@ class SelectionFigures(Table):
 
     @classmethod
     def read(cls, stored: Mapping[str, Any]) -> SelectionFigures:
-        """Return what `to_dict` gave, from JSON."""
+        """Return the figures that `to_dict` wrote, from JSON."""
         fields: dict[str, Any] = {n: tuple(value) if isinstance(value, list) else value for n, value in stored.items()}
         return cls(**fields)
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class VerticalReport(Report):
-    """Attributes:
-    evaluation: at the active party; figures that were made from labels.
+    """The report of a data party.
+
+    Attributes:
+        evaluation: figures that were computed from labels; only at the active party.
     """
 
     members: Own[Mapping[str, str]]
@@ -109,11 +115,13 @@ class VerticalReport(Report):
     timing: TimingFigures
     selection: SelectionFigures | None = None
 
-    def shown_to_coordinator(self) -> dict[str, ParameterValue]:
-        """Return what may leave the party: an evaluation too, unless differential privacy protects labels."""
-        shown = super().shown_to_coordinator()
+    def fields_for_coordinator(self) -> dict[str, ParameterValue]:
+        """Return the figures that may leave the party; an evaluation leaves only if differential privacy does not
+        protect labels.
+        """
+        shown = super().fields_for_coordinator()
         if self.privacy is None and self.evaluation is not None:
-            figures = self.evaluation.shown_to_coordinator()
+            figures = self.evaluation.fields_for_coordinator()
             shown |= {f"evaluation.{name}": figure for name, figure in figures.items()}
         return shown
 
@@ -128,7 +136,7 @@ class VerticalReport(Report):
         laps: Mapping[str, float],
         **own: Any,
     ) -> Self:
-        """Return the report of a training; `own` has the fields that only this system has."""
+        """Return the report of a training; `own` has the fields of one system."""
         plan = prepared.plan
         return cls(
             members=members_of(session),

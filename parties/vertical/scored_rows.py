@@ -1,11 +1,11 @@
-"""How many models have revealed something of a row's score, and when that is enough.
+"""Number of models that have revealed something of a row's score, and its limit.
 
-The entries belong to the people of a population, over all snapshots and peers: what was revealed of whose score, of
-which model, and to whom. An entry is written before a score leaves, whether it is for a training's test rows or for
-rows to predict, and before weights or gradients are opened to another party. That party may have put in columns which
-are large in one row and 0 elsewhere: then its weight is a function of this row's score. So each fit is one model on
-every row that trains, and the scores of the fitted model are the same model. A model of another active party counts for
-everybody: otherwise a refusal would reveal whom that party asks about.
+The entries belong to the people of a population, over all snapshots and peers. Each records whose score, which model,
+how much was revealed, and to whom. An entry is written before a score leaves, for a training's test rows and for rows
+to predict, and before weights or gradients are opened to another party. That party may have used columns which are
+large in one row and 0 elsewhere: then its weight is a function of this row's score. So each fit is one model on every
+row that trains, and the scores of the fitted model belong to the same model. A model of another active party counts for
+all parties: otherwise a refusal would reveal whose rows that party requests.
 
 Source: MATH 10, limit 2.
 """
@@ -57,17 +57,17 @@ INSTEAD = {
 }
 ABOUT_THE_FIT = ("trained_in", "options")  # fields of a model part that change no score
 PART_DIGEST = DigestFormat()
-"""How fields of a model part are written in the digest by which its scores are counted."""
+"""Form of a model part's fields in the digest by which its scores are counted."""
 
 
 class ScoreQuota:
-    """What a data party lets scores, weights and gradients reveal of a dataset's rows.
+    """The limit of what scores, weights and gradients reveal of a dataset's rows.
 
-    All of it follows from what the party's file declares and from public sizes: whether the rows hold enough for it was
-    decided when they were published, and no job shows it.
+    The limit follows from the party's file and from public sizes. Whether the rows hold enough for it was decided when
+    they were published, and no job reveals it.
 
     Args:
-        columns: of the table.
+        columns: number of the table's columns.
     """
 
     def __init__(self, party: PartySettings, store: Store, dataset: str, columns: int) -> None:
@@ -81,63 +81,64 @@ class ScoreQuota:
         return cls(party.settings, party.store, snapshot.row.dataset, snapshot.table_columns)
 
     def check(self) -> None:
-        """Raises PolicyRefused: the party gives no scores of this dataset."""
+        """Raise PolicyRefused if the party gives no scores of this dataset."""
         check_gives_scores(self._settings, self._dataset)
 
     def rounding(self, part: VerticalModelPart) -> int:
-        """Return how a new model's scores are rounded: not at all where they are unlimited."""
+        """Return the rounding of a new model's scores; unlimited scores are not rounded."""
         return 0 if self._is_unlimited else rounding_for(part)
 
     def score_bits(self) -> int:
-        """Return how many bits a new model's scores have; 0 where they are unlimited, as they are."""
+        """Return the number of bits of a new model's scores; 0 if they are unlimited, and so not rounded."""
         return 0 if self._is_unlimited else SCORE_BITS
 
     def check_new_model(self, session: Session[JobParameters], rows: Positions) -> None:
-        """Before a training that would end with scores of these rows by a model that there is not yet.
+        """Check the limit before a training that would end with scores of these rows by a new model.
 
         Raises:
-            PolicyRefused: some have been scored by as many as the policy allows.
+            PolicyRefused: as many models as the policy allows have scored some of the rows.
         """
         with self._store.view() as reader:
             self._check(reader, _Asked(SCORES, (_asker(session),), "", 0.0), _people(session, rows))
 
     def count(self, session: Session[JobParameters], part: VerticalModelPart, rows: Positions) -> None:
-        """Durably, before the scores of these rows leave; those that this model has scored before are free.
+        """Count the scores of these rows durably before they leave. Rows that this model has scored before are free.
 
         Raises:
-            PolicyRefused: some have been scored by as many other models as the party allows, or would reveal more than
-                it allows with what was revealed of them before.
+            PolicyRefused: as many other models as the party allows have scored some rows; or the scores would, with
+                earlier answers, reveal more than it allows.
             LedgerUnavailable: it could not be written.
         """
         exact = score_bits(part.largest_steps, part.score_rounding)
-        bits = max(SCORE_BITS, exact)  # a small part shows by no refusal
+        bits = max(SCORE_BITS, exact)  # the same minimum for every part, so a refusal does not reveal a small part
         self.count_model(session, _digest(part), bits, rows, part.trained_in)
 
     def count_bits(self, session: Session[JobParameters], bits: float, event: str = FIT, *, question: str = "") -> None:
         """Count what weights or figures that depend on many rows reveal of each row's score, before they are opened.
 
         Args:
-            bits: of one row, by its leverage.
-            question: names all that they depend on, if this party knows it; then the same question is free. By default
-                each session counts: what is computed again may differ, because another party may put other columns in.
+            bits: bits of one row, by its leverage.
+            question: name of everything that the answer depends on, if this party knows it; the same question is then
+                free. By default each session counts: a repeated computation may differ, because another party may use
+                other columns.
 
         Raises:
-            PolicyRefused: with what was revealed of some rows before, it would reveal more than the party allows.
+            PolicyRefused: with earlier answers about some rows, it would reveal more than the party allows.
             LedgerUnavailable: it could not be written.
         """
-        asked, everybody = self._asked_of_all(session, bits, event, question)
+        asked, everybody = self._request_of_all(session, bits, event, question)
         with self._store.transaction() as transaction:
             if not self._is_counted(transaction, event, asked.question, asked.learners):
                 self._check(transaction, asked, _people(session, everybody))
                 self._write(transaction, session, asked, everybody)
 
     def check_bits(self, session: Session[JobParameters], bits: float, event: str) -> None:
-        """Check the same before anything is computed for it: nothing is counted of a job that ends before."""
-        asked, everybody = self._asked_of_all(session, bits, event, "")
+        """Check the same limit before anything is computed for it. A job that ends before the count is not counted."""
+        asked, everybody = self._request_of_all(session, bits, event, "")
         with self._store.view() as reader:
             self._check(reader, asked, _people(session, everybody))
 
-    def _asked_of_all(
+    def _request_of_all(
         self, session: Session[JobParameters], bits: float, event: str, question: str
     ) -> tuple[_Asked, Positions]:
         name = f"{event} {question or session.id}"
@@ -146,10 +147,10 @@ class ScoreQuota:
     def count_model(
         self, session: Session[JobParameters], model: str, bits: float, rows: Positions, training: str
     ) -> None:
-        """Count the scores of a model that a digest names, which have so many bits each.
+        """Count the scores of a model that a digest names; each score has `bits` bits.
 
         Args:
-            training: the session in which it was fitted.
+            training: session in which the model was fitted.
         """
         asked = _Asked(SCORES, (_asker(session),), model, bits, training)
         with self._store.transaction() as transaction:
@@ -157,42 +158,44 @@ class ScoreQuota:
             self._write(transaction, session, asked, rows)
 
     def check_fit(self, session: Session[JobParameters], fit: Fit) -> None:
-        """Check that a fit may be opened, before anything is computed for it; arguments and errors as `count_fit`."""
+        """Check that a fit may be opened, before anything is computed for it. Arguments and errors are those of
+        `count_fit`.
+        """
         with self._store.view() as reader:
-            if (asked := self._asked(reader, session, fit)) is not None:
+            if (asked := self._request_of(reader, session, fit)) is not None:
                 self._check(reader, asked, _people(session, fit.rows), fit.models)
 
     def count_fit(self, session: Session[JobParameters], fit: Fit) -> None:
-        """Count a model on each row that trains, before its weights or gradients are opened; the same question is free.
+        """Count a model on each row that trains, before its weights or gradients are opened. The same question is free.
 
         One training and the scores of its model always fit.
 
         Raises:
-            PolicyRefused: as many other models as the party allows have revealed something of some rows, or it would
-                reveal more than the party allows with what was revealed of them before.
+            PolicyRefused: as many other models as the party allows have revealed something of some rows; or this fit
+                would, with earlier answers, reveal more than it allows.
             LedgerUnavailable: it could not be written.
         """
         with self._store.transaction() as transaction:
-            if (asked := self._asked(transaction, session, fit)) is not None:
+            if (asked := self._request_of(transaction, session, fit)) is not None:
                 self._check(transaction, asked, _people(session, fit.rows), fit.models)
                 for number in range(fit.models):
                     self._write(transaction, session, asked.of_model(number), fit.rows)
 
     def has_answered(self, session: Session[JobParameters], fit: Fit) -> bool:
-        """Return whether these parties have had the same gradients before."""
+        """Return True if these parties have had the same gradients before."""
         with self._store.view() as reader:
             return self._is_counted(reader, OPENED_FIT, fit.question, _others(session))
 
     def _is_counted(self, reader: Reads, event: str, question: str, learners: Sequence[str]) -> bool:
-        """Return whether all these parties have had the answer to this question before."""
+        """Return True if all these parties have had the answer to this question before."""
         return any(
             entry.question == question and set(learners) <= _learners(entry)
             for entry in self._entries(reader)
             if entry.event == event
         )
 
-    def _asked(self, reader: Reads, session: Session[JobParameters], fit: Fit) -> _Asked | None:
-        """Return what a fit asks for; None of public rows, and where these parties had the same answer before."""
+    def _request_of(self, reader: Reads, session: Session[JobParameters], fit: Fit) -> _Asked | None:
+        """Return the request of a fit; None for public rows, and if these parties had the same answer before."""
         is_known = self._is_counted(reader, OPENED_FIT, fit.question, _others(session))
         if self._is_public or (is_known and not fit.is_computed_again):
             return None
@@ -201,12 +204,12 @@ class ScoreQuota:
 
     @property
     def most_models(self) -> int:
-        """Return the limit of models, which one training never passes."""
+        """Limit of models, which one training never exceeds."""
         return max(1, self._models)
 
     @property
     def _most_bits(self) -> int:
-        """Return the limit of bits of one row."""
+        """Limit of bits of one row."""
         return MODEL_BITS * self.most_models
 
     def _write(self, transaction: Writes, session: Session[JobParameters], asked: _Asked, rows: Positions) -> None:
@@ -238,9 +241,9 @@ class ScoreQuota:
         if is_model and len(before.models) and before.models.max() + asked_models > models:
             self._refuse(
                 reader,
-                f"some of these rows have had scores of {models_in_words(models)}, the most that it allows of a row "
-                "(the weights or gradients of a training are one model, a model of another active party counts for "
-                "every row, and a new snapshot changes nothing): predict with an earlier model, train with "
+                f"some of these rows have had scores of {models_in_words(models)}, which is the limit of a row. The "
+                "weights or gradients of a training count as one model; a model of another active party counts for "
+                "every row; and a new snapshot changes nothing. Predict with an earlier model, train with "
                 'falcon.weights = "shared" or falcon\'s privacy.epsilon, or have its operator start the account again '
                 "(`blindfit ledger PARTY.TOML --reset-account DATASET --reason TEXT`)",
             )
@@ -258,20 +261,21 @@ class ScoreQuota:
 
 
 def check_gives_scores(party: PartySettings, dataset: str) -> None:
-    """Raises PolicyRefused: the party gives no scores of a dataset."""
+    """Raise PolicyRefused if the party gives no scores of a dataset."""
     if party.datasets[dataset].models_per_row == 0:
         reason = f"no scores of {dataset} are given: have the job set split.test_fraction = 0 to train without them"
         raise PolicyRefused(party=party.name, field="models_per_row", reason=reason)
 
 
 def models_of(settings: PartyDatasetSettings, columns: int) -> int:
-    """Return how many models may score a row of a dataset, if its party declares that their number is limited."""
+    """Return the number of models that may score a row of a dataset, if its party limits that number."""
     return settings.models_per_row if isinstance(settings.models_per_row, int) else default_models(columns)
 
 
 def find_most(entries: Sequence[Disclosure], n_people: int) -> tuple[int, float]:
-    """Return how many models have revealed something of one row's score, and how many bits: each of the row that has
-    most."""
+    """Return the largest number of models that have revealed something of one row's score, and the largest number of
+    bits of one row.
+    """
     before = _reveal(entries, _Asked("", (), "", 0.0), np.arange(n_people), n_people)
     return int(before.models.max(initial=0)), float(before.bits.max(initial=0.0))
 
@@ -284,11 +288,11 @@ async def give_scores(
     own: predict.Scores,
     rows: Positions,
 ) -> None:
-    """The passive party's part in scoring rows together: counted, then sent.
+    """Count the scores of rows, then send them: the passive party's part in a joint score.
 
     Args:
-        own: its part of the scores.
-        rows: which they are, by position in the snapshot.
+        own: the party's part of the scores.
+        rows: places of the rows in the snapshot.
     """
     await asyncio.to_thread(quota.count, session, part, rows)
     await predict.run_passive(own, seats.me, seats.passives, seats.chain[0], session.channel)
@@ -299,13 +303,13 @@ class Fit:
     """A fit whose weights or gradients will be opened.
 
     Attributes:
-        training: the session that began it.
-        question: names what it depends on.
-        rows: those that train, by position in the snapshot.
-        bits: of the score of one row; None: as many as a score of one model may have.
-        is_computed_again: whether a party can put in other columns than for the question before; then the fit is
-            another model, if that question was counted.
-        models: how many trainings each row has, those of folds included.
+        training: session that began it.
+        question: name of everything that it depends on.
+        rows: places in the snapshot of the rows that train.
+        bits: bits of the score of one row; None for the bits that a score of one model may have.
+        is_computed_again: True if a party can use other columns than for the question before; then the fit is another
+            model, if that question was counted.
+        models: number of trainings of each row, with those of folds.
     """
 
     training: str
@@ -318,10 +322,11 @@ class Fit:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class _Asked:
-    """What would be revealed of a row's score.
+    """The disclosure about a row's score that a request would make.
 
     Attributes:
-        training: its fit, its figures and the scores of its model do not count against each other.
+        training: session of the training; its fit, its figures and the scores of its model do not count against each
+            other.
     """
 
     event: str
@@ -331,7 +336,7 @@ class _Asked:
     training: str = ""
 
     def of_model(self, number: int) -> _Asked:
-        """Return what one of several models of a fit would reveal; number 0 is the final one."""
+        """Return the disclosure of one of several models of a fit; number 0 is the final model."""
         if not number:
             return self
         return replace(self, question=f"{self.question} {number}", training=f"{self.training} {number}")
@@ -339,20 +344,20 @@ class _Asked:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class _Revealed:
-    """Of each asked row that is not free: how many other models have revealed something of its score, and how much."""
+    """Earlier disclosures about each requested row that is not free: the number of other models, and the bits."""
 
     models: NDArray[np.int64]
     bits: NDArray[np.float64]
 
 
 def _reveal(entries: Sequence[Disclosure], asked: _Asked, people: Positions, n_people: int) -> _Revealed:
-    """Return what was revealed before of people's scores, except by what is asked.
+    """Return the earlier disclosures about people's scores, without those of this request.
 
     A fit and the scores of its model are one model: both are functions of the same score. It has the bits of the larger
     one. Scores that were given before are given again.
 
     Args:
-        people: whose scores, by place in the population.
+        people: places in the population of the people with these scores.
     """
     model_of_fit = {entry.about: _model(entry) for entry in reversed(entries) if entry.event == SCORES and entry.about}
     if asked.event == SCORES and asked.training:
@@ -381,11 +386,12 @@ def _reveal(entries: Sequence[Disclosure], asked: _Asked, people: Positions, n_p
 
 
 def _counts(entry: Disclosure, here: NDArray[np.bool_], *, to_same: bool) -> NDArray[np.bool_]:
-    """Return for which of the asked rows an entry counts; one of an older version does not say whose scores it has.
+    """Return the requested rows for which an entry counts. An entry of an older version counts for all, as it names no
+    people.
 
     Args:
-        here: which of the asked rows the entry is about.
-        to_same: whether all who ask have learnt it.
+        here: True for the requested rows that the entry is about.
+        to_same: True if all parties that ask have learnt it.
     """
     return here if to_same and entry.people else np.ones_like(here)
 
@@ -400,7 +406,7 @@ def _learners(entry: Disclosure) -> set[str]:
 
 
 def _digest(part: VerticalModelPart) -> str:
-    """Return a digest of the numbers, whatever training they came from: equal parts give equal scores."""
+    """Return a digest of the numbers of a part, without its training: equal parts give equal scores."""
     numbers = {name: value for name, value in part.to_dict().items() if name not in ABOUT_THE_FIT}
     return hashlib.sha256(json.dumps(PART_DIGEST.fields(numbers), sort_keys=True).encode()).hexdigest()
 
@@ -410,7 +416,7 @@ def _people(session: Session[JobParameters], rows: Positions) -> Digests:
 
 
 def _others(session: Session[JobParameters]) -> tuple[str, ...]:
-    """Return the other parties with columns of the same people, who learn weights or gradients."""
+    """Return the other parties with columns of the same people, which learn weights or gradients."""
     roles = "active", "passive"
     return tuple(m.name for m in session.members.values() if m.role in roles and m.name != session.me.name)
 

@@ -1,4 +1,4 @@
-"""Who is who in a vertical session."""
+"""Names and roles of the parties in a vertical session."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from blindfit.parties.sessions.session import Session
 
 @dataclass(frozen=True, slots=True)
 class Seats:
-    """Who is who in a vertical session; the chain begins at the active party and goes on by name."""
+    """Names of the parties in a vertical session; the chain begins at the active party, and the others follow by
+    name.
+    """
 
     me: str
     chain: tuple[str, ...]
@@ -34,6 +36,6 @@ class Seats:
 
 
 def refuse_dataset(key_node: Member) -> None:
-    """Raises PolicyRefused: a key node holds no rows."""
+    """Raise PolicyRefused if a key node has a dataset: it holds no rows."""
     if key_node.dataset:
-        raise PolicyRefused(party=key_node.name, field="dataset", reason="a key node has none")
+        raise PolicyRefused(party=key_node.name, field="dataset", reason="a key node has no dataset")

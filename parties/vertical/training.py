@@ -1,17 +1,17 @@
-"""The training of a data party, active or passive, station by station; `run_training` is all of it on one page.
+"""The training of a data party, active or passive, station by station; `run_training` shows all of it.
 
-    station   what the party then has
-    Work      its session, seats, rows that are still unread, and checkpoints
-    Read      its rows, and the split and batches that all data parties have drawn together
-    Aligned   its rows in the common order, split and scaled
-    Agreed    what every party says of itself, and the parameters of the training that follow
-    Compared  figures of all grid points that nobody has seen, where the job has a grid
-  Computed  weights that nobody has seen, where a system opens them at the end
-    Trained   its part of the model, and the figures of the test rows
-    (end)     model and report on its disk, and the word of every other party that it has its own
+| station  | things that the party then has
+| Work     | its session, the roles of the parties, rows that are still unread, and checkpoints
+| Read     | its rows, and the split and batches that all data parties have drawn together
+| Aligned  | its rows in the common order, split and scaled
+| Agreed   | every party's report about itself, and the parameters of the training that follow from the reports
+| Compared | figures of all grid points that nobody has seen, if the job has a grid
+| Computed | weights that nobody has seen, if the system opens them at the end
+| Trained  | its part of the model, and the figures of the test rows
+| (end)    | model and report on its disk, and the confirmation of every other party that it has its own
 
-A system fills in a `Method`: how its parties align, train and write. A guard stands at a station, and nothing behind
-the station happens unless the guard lets the training pass. The method lists its guards in order.
+A system fills in a `Method`: the steps in which its parties align, train and write. A guard stands at a station: no
+later step happens unless the guard lets the training pass. The method lists its guards in order.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ log = structlog.get_logger(__name__)
 
 
 class Parameters(Protocol):
-    """What every system's public parameters have."""
+    """The public parameters that every system has."""
 
     @property
     def epochs(self) -> int: ...
 
 
 J = TypeVar("J", bound=TrainingParameters)
-B = TypeVar("B")  # what a system's party has once its training has begun, such as keys
+B = TypeVar("B")  # state of a system's party after the beginning of its training, such as keys
 P = TypeVar("P", bound=Parameters)
 T = TypeVar("T", bound="Trained")
 S = TypeVar("S")
@@ -92,10 +92,11 @@ class Read:
 
 @dataclass(frozen=True, repr=False)
 class Aligned(Generic[B]):
-    """
+    """The rows in the common order.
+
     Attributes:
-        begun: what the system's party has from the beginning of the training, also when it is resumed.
-        drawn: a name of the split and the batches.
+        begun: state of the system's party from the beginning of the training, also when the training is resumed.
+        drawn: name of the split and the batches.
     """
 
     begun: B
@@ -106,11 +107,12 @@ class Aligned(Generic[B]):
 
 @dataclass(frozen=True, repr=False)
 class Agreed(Aligned[B], Generic[B, P]):
-    """
+    """The agreement of all parties.
+
     Attributes:
-        told: what every party says of itself, this one included.
-        resumed: the last epoch that every party has kept; 0 where there is none.
-        first_epoch: where training goes on; `parameters.epochs` where it had stopped before.
+        told: every party's report about itself, this party included.
+        resumed: last epoch that every party has kept; 0 if they share no epoch.
+        first_epoch: epoch after which training continues; `parameters.epochs` if it had stopped before.
     """
 
     told: Mapping[str, Ready]
@@ -131,8 +133,10 @@ class Computed(Generic[B, P]):
 
 @dataclass(frozen=True, repr=False)
 class Trained:
-    """Attributes:
-    selection: what the grid points are worth, where the job has a grid.
+    """The result of a training.
+
+    Attributes:
+        selection: figures of the grid points, if the job has a grid.
     """
 
     epochs: int
@@ -145,12 +149,12 @@ class Trained:
 
 @dataclass(frozen=True)
 class Guard(Generic[S]):
-    """What a training must pass at a station.
+    """A check that a training must pass at a station.
 
     Attributes:
-        station: the training goes no further than this station unless it passes.
-        protects: whose secret it protects, and from what.
-        check: raises what ends the training.
+        station: station that the training does not leave unless it passes.
+        protects: party whose secret it protects, and the threat.
+        check: function that raises an error to end the training.
     """
 
     station: type[S]
@@ -166,7 +170,7 @@ async def pass_guards(guards: Sequence[Guard[Any]], reached: object) -> None:
 
 
 class Method(ABC, Generic[J, B, P, T]):
-    """What a system's data party does in one session, beyond what all systems have in common."""
+    """The steps of a system's data party in one session that differ between systems."""
 
     def __init__(self, work: Work[J]) -> None:
         self._work, self._session, self._seats = work, work.session, work.seats
@@ -180,11 +184,11 @@ class Method(ABC, Generic[J, B, P, T]):
     @staticmethod
     @abstractmethod
     def choose_preparation(job: J) -> Preparation:
-        """Return what the job specifies about its parties' rows."""
+        """Return the parts of the job that concern its parties' rows."""
 
     @property
     def training(self) -> str:
-        """Return the session that began the training, which may have been resumed since."""
+        """Session that began the training, which may have been resumed since."""
         return self._job.resumes or self._session.id
 
     @property
@@ -193,7 +197,8 @@ class Method(ABC, Generic[J, B, P, T]):
 
     @abstractmethod
     async def check_earlier_jobs(self, agreed: Agreed[B, P]) -> float:
-        """Refuse what the guards refuse because of earlier jobs, and count nothing. For a job that is only checked.
+        """Refuse what the guards refuse because of earlier jobs, without counting. This is for a job that is only
+        checked.
 
         Returns:
             The bits about labels that the training adds to this party's account.
@@ -201,22 +206,23 @@ class Method(ABC, Generic[J, B, P, T]):
 
     @abstractmethod
     async def begin(self, read: Read) -> tuple[B, Alignment]:
-        """Align the rows and keep their order, or take up the order of the training that is resumed."""
+        """Align the rows and keep their order, or take the order of the training that is resumed."""
 
     def draw_jitter(self, rows: PartyRows, common: PartyRows) -> Floats | None:  # noqa: ARG002 - of one system
-        """Return what hides the label of each aligned row, in the label's units; None where nothing does.
+        """Return the number that hides the label of each aligned row, in the label's units; None if labels are not
+        hidden.
 
         Args:
-            rows: all of the snapshot.
-            common: those that are aligned.
+            rows: all rows of the snapshot.
+            common: rows that are aligned.
         """
         return None
 
     def name_checkpoints(self, begun: B, epochs: str) -> str:  # noqa: ARG002 - of the systems that keep answers
-        """Return what this party tells the others of its checkpoints.
+        """Return this party's list of checkpoints for the others.
 
         Args:
-            epochs: the epochs after which it can go on.
+            epochs: epochs after which the party can continue.
         """
         return epochs
 
@@ -235,22 +241,22 @@ class Method(ABC, Generic[J, B, P, T]):
 
     @abstractmethod
     def make_report(self, agreed: Agreed[B, P], trained: T) -> VerticalReport:
-        """Return this party's report, with what its own budget was charged."""
+        """Return this party's report, with the charge to its own budget."""
 
     @abstractmethod
     def write(self, agreed: Agreed[B, P], trained: T, report: dict[str, Any]) -> None:
         """Write this party's part of the model and its report."""
 
     def make_quota(self) -> ScoreQuota:
-        """Return what this party lets scores, weights and figures reveal of its rows."""
+        """Return the limit of what this party lets scores, weights and figures reveal of its rows."""
         return ScoreQuota.of(self._party, self._session.published)
 
     def make_fit(self, prepared: Prepared, question: str, bits: float | None = None) -> Fit:
-        """Return what this training's weights or gradients reveal to the other data parties.
+        """Return the disclosure to the other data parties by this training's weights or gradients.
 
         Args:
-            question: names what they depend on.
-            bits: of the score of one row.
+            question: name of everything that they depend on.
+            bits: bits of the score of one row.
         """
         in_snapshot = prepared.rows.in_snapshot[prepared.plan.train]
         return Fit(self.training, question, in_snapshot[in_snapshot >= 0], bits)
@@ -261,9 +267,9 @@ class Method(ABC, Generic[J, B, P, T]):
         """Return this party's part of a model whose weights it has.
 
         Args:
-            weights: (columns,), at the active party with the intercept last.
+            weights: weights (columns,), with the intercept last at the active party.
             row_bound: largest norm of a row under differential privacy, in steps of the features' grid.
-            chosen_point: of the job's grid.
+            chosen_point: chosen point of the job's grid.
         """
         chosen, standardiser = self.choose_preparation(self._job), prepared.standardiser
         has_intercept = self._work.is_active and chosen.intercept
@@ -283,7 +289,7 @@ class Method(ABC, Generic[J, B, P, T]):
         )
 
     def options_of(self, point: int | None) -> dict[str, float | int | str]:
-        """Return the options that a grid point of the job has; none without a grid."""
+        """Return the options that a grid point of the job has; an empty table without a grid."""
         selection = getattr(self._job, "selection", None)
         return {} if selection is None or point is None else dict(selection.points[point].options)
 
@@ -308,7 +314,7 @@ async def read_own_rows(work: Work[J]) -> Read:
     session = work.session
     rows = await asyncio.to_thread(read_rows, work.source, labels=work.is_active, report=session.report)
     randomness = await draw_together(work.party, session, work.seats.chain)
-    work.party.noted(work.checkpoints.directory, session.id)
+    work.party.note(work.checkpoints.directory, session.id)
     work.clock.lap("read_s")
     return Read(rows, randomness)
 
@@ -349,7 +355,7 @@ async def agree(method: Method[J, B, P, T], work: Work[J], aligned: Aligned[B]) 
 
 
 async def keep(method: Method[J, B, P, T], work: Work[J], agreed: Agreed[B, P], trained: T) -> VerticalReport:
-    """Write what is kept, and forget what the training could be resumed from once every party has its own."""
+    """Write the results. Once every party has its own, remove the files that allow a resumption."""
     work.session.channel.require_all_read(but=Stored)  # while the training could still be resumed
     work.clock.lap("evaluate_s")
     report = method.make_report(agreed, trained)
@@ -360,15 +366,17 @@ async def keep(method: Method[J, B, P, T], work: Work[J], agreed: Agreed[B, P], 
 
 
 def is_done(agreed: Agreed[Any, Any]) -> bool:
-    """Return whether the training had stopped before it was resumed: only what follows the last epoch is left."""
+    """Return True if the training had stopped before it was resumed, so that only the steps after the last epoch
+    remain.
+    """
     return bool(agreed.resumed) and agreed.first_epoch == agreed.parameters.epochs
 
 
-# --- the seat ---------------------------------------------------------------------------------------------------------
+# --- the data party ---------------------------------------------------------------------------------------------------
 
 
 class DataParty(Generic[J, B, P, T]):
-    """The seat of a data party in the trainings of a system."""
+    """The part of a data party in the trainings of a system."""
 
     def __init__(self, party: Party, method: type[Method[J, B, P, T]], resume_option: str) -> None:
         self._party, self._method, self._running = party, method, Running(party.settings.name, resume_option)
@@ -396,4 +404,4 @@ class DataParty(Generic[J, B, P, T]):
     async def run(self, session: Session[J]) -> dict[str, ParameterValue]:
         with self._running.alone(session.job.resumes or session.id):
             work = Work.of(self._party, session)
-            return (await run_training(self._method(work), work)).shown_to_coordinator()
+            return (await run_training(self._method(work), work)).fields_for_coordinator()

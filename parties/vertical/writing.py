@@ -1,4 +1,6 @@
-"""What a data party keeps of a vertical training: its part of the model, its report, the scores of its test rows."""
+"""Files that a data party keeps of a vertical training: its part of the model, its report, the scores of its test
+rows.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ def write_test_scores(party: Party, session: str, prepared: Prepared, tested: Te
 
 
 def write_test_rows(party: Party, session: str, prepared: Prepared) -> None:
-    """Write which rows are test rows, where nobody has their scores."""
+    """Write the ids of the test rows, if nobody has their scores."""
     party.write_table(session, "test_rows.csv", {"id": _test_ids(prepared)})
 
 

@@ -1,4 +1,4 @@
-"""The active party: what its role adds to a party. It holds features, asks for an aggregate, fits, keeps the model."""
+"""The active party of a WALR job: it holds features, asks for an aggregate, fits, and keeps the model."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ from blindfit.parties.work.long_work import while_wanted
 class Consumer:
     def __init__(self, party: Party) -> None:
         self._party = party
-        self._workers = cluster_of(party)  # now, before the party says that it is up: what is wrong with it shows here
+        self._workers = cluster_of(party)  # now, before the party reports that it is running: an error in it shows here
 
     def check(self, job: WalrJob, me: Member) -> None:
-        """What can be refused before a session starts: the dataset must open and have features."""
+        """Refuse what can be refused before a session starts: the dataset must open and have features."""
         source = check_features(self._party.snapshots.source(me.dataset), "an active party")
         read_start(job, self._party.base_dir, source, self._party.settings)
         if job.walr.norm_bound != "auto":
@@ -60,17 +60,17 @@ class Consumer:
         clock.lap("aggregate_s")
         fit = await self._fit(session, prepared, released, randomness, init, bounds)
         clock.lap("fit_s")
-        tested = await asyncio.to_thread(prepared.held_out_probabilities, fit.model)
+        tested = await asyncio.to_thread(prepared.probabilities_held_out, fit.model)
         report = report_of(prepared, released, fit, tested, clock.laps)
         self._write(session, prepared, fit, tested, report)
-        of_start = _stated(start, init_weights(init, prepared.standardiser, job.walr))
+        of_start = _start_of(start, init_weights(init, prepared.standardiser, job.walr))
         of_fit = own_fit(job, fit.fit, of_start, randomness.seed_of(BATCHES))
         write_release(self._party, session, released, fit.model, of_fit)
         write_rows(self._party, session, released, prepared.train.ids)
-        return report.shown_to_coordinator()
+        return report.fields_for_coordinator()
 
     async def _release(self, session: Session[WalrJob], prepared: PreparedRows) -> tuple[Released, Bounds | None]:
-        """The noisy sum; and while the server works, what the fit needs of the rows alone."""
+        """Return the noisy sum, and the part of the fit that needs only the rows, computed while the server works."""
         beside = asyncio.create_task(asyncio.to_thread(bounds_of, prepared))
         try:
             released = await release_sum(self._party, session, prepared.train, prepared.grid)
@@ -108,7 +108,7 @@ class Consumer:
             party.write_table(me, HELD_OUT_SCORES, columns)
 
 
-def _stated(start: Start | None, weights: NDArray[np.float64] | None) -> release_document.Start | None:
+def _start_of(start: Start | None, weights: NDArray[np.float64] | None) -> release_document.Start | None:
     if start is None or weights is None:
         return None
     return release_document.Start(weights=weights.tolist(), public=start.public, release=start.release)

@@ -1,4 +1,4 @@
-"""The fit on the rows that counted: post-processing of the release, and the same bit for bit when done again."""
+"""The fit to the rows that counted. It is post-processing of the release, and the same bit for bit when repeated."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ from blindfit.parties.work.long_work import StillWanted
 
 
 def bounds_of(prepared: PreparedRows) -> Bounds | None:
-    """What a fit needs of the rows before it knows a sum; None where passes over them are somebody else's work."""
+    """Return bounds that a fit needs before it knows a sum; None if the rows are on workers, where passes over them are
+    slow.
+    """
     rows: IntegerRows | IntegerParts = prepared.train.weights
     return None if isinstance(rows, IntegerParts) else column_bounds(QuantisedRows(rows, prepared.grid.frac_bits))
 
@@ -38,7 +40,7 @@ def bounds_of(prepared: PreparedRows) -> Bounds | None:
 class FittedModel:
     model: WALRModel
     fit: WalrFit
-    noise_std: float  # of each coordinate of mu
+    noise_std: float  # standard deviation of each coordinate of mu
 
 
 def fit_walr(
@@ -51,11 +53,11 @@ def fit_walr(
     bounds: Bounds | None = None,
     still_wanted: StillWanted = lambda: None,
 ) -> FittedModel:
-    """On exactly the integer rows that counted. The others are gone afterwards.
+    """Fit to exactly the integer rows that counted. The other rows are no longer in memory afterwards.
 
     Args:
-        bounds: of all rows' columns, made while the server worked.
-        still_wanted: raises where nobody waits for the fit any more.
+        bounds: bounds of all rows' columns, computed while the server worked.
+        still_wanted: function that raises if nobody waits for the fit any more.
     """
     settings, aggregate, request = job.walr, released.aggregate, released.request
     trained_on = SentColumns(prepared.standardiser, settings.intercept).trained_on
@@ -89,13 +91,13 @@ def rows_to_fit(
     *,
     in_place: bool = False,
 ) -> Rows:
-    """Those that counted, in the columns that are not zeros.
+    """Return the rows that counted, in the columns that are not zeros.
 
     Args:
-        in_place: `rows` may be overwritten: nobody needs the others any more.
+        in_place: True if `rows` may be overwritten, because nobody needs the other rows any more.
     """
     if isinstance(rows, IntegerParts):
-        return rows.chosen(kept, trained_on)
+        return rows.choose(kept, trained_on)
     if not kept.all():
         rows = move_up(rows, kept) if in_place else rows[kept]
     if len(trained_on) < rows.shape[1]:
@@ -104,7 +106,9 @@ def rows_to_fit(
 
 
 def move_up(rows: IntegerRows, kept: Bits) -> IntegerRows:
-    """The kept rows in their order, at the front of the same array: no second one of gigabytes is made or held."""
+    """Return the kept rows in their order, at the front of the same array: a second array of gigabytes is never
+    made.
+    """
     end = 0
     for piece in pieces(len(rows)):
         chosen = rows[piece][kept[piece]]
@@ -124,11 +128,11 @@ def fit_sum(
     report: Report,
     bounds: Bounds | None = None,
 ) -> tuple[WalrFit, float]:
-    """The fit, a function of these arguments alone, and the standard deviation of each coordinate of mu.
+    """Return the fit, a function of only these arguments, and the standard deviation of each coordinate of mu.
 
     Args:
-        rows: as `rows_to_fit` makes them.
-        trained_on: their columns, of those of the sum.
+        rows: rows in the form of `rows_to_fit`.
+        trained_on: places of the rows' columns in the sum.
     """
     treatment = treatment_of(settings.mu, answer.rows_kept * request.n_columns)
     mu, noise_std = walr.step_6_mean(answer, request)
@@ -157,7 +161,7 @@ def fit_sum(
 
 
 class WatchedRows:
-    """Rows that ask at each read if anybody still waits: a solver may read them often before it reports progress."""
+    """Rows that check at each read if anybody still waits: a solver may read them often before it reports progress."""
 
     def __init__(self, rows: Rows, still_wanted: StillWanted) -> None:
         self._rows, self._still_wanted = rows, still_wanted
@@ -174,7 +178,7 @@ class WatchedRows:
 
 
 class WatchedElsewhere(WatchedRows, RowsElsewhere):
-    """Rows that are not in this process stay where they are."""
+    """Watched rows that are not in this process and stay where they are."""
 
     def __init__(self, rows: Rows, elsewhere: RowsElsewhere, still_wanted: StillWanted) -> None:
         super().__init__(rows, still_wanted)

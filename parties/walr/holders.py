@@ -1,4 +1,4 @@
-"""Several parties that hold columns of the same people: what each of them does in a WALR job, but for the server."""
+"""Several parties that hold columns of the same people: the steps of each of them in a WALR job, except the server."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ from blindfit.parties.walr.settings import WalrJob
 
 log = structlog.get_logger(__name__)
 
-LEAVES_ROOM = fixed_point.MAX_NORM_BOUND * 49 // 50  # for blocks whose bounds are rounded, or made a step long
+LEAVES_ROOM = fixed_point.MAX_NORM_BOUND * 49 // 50  # leaves a margin for blocks whose bounds are rounded up to a step
 GRID_MARGIN = 0.99  # each block's bound is rounded down to whole steps, and the noise must still be wide enough
 
 
 def chain_of(session: Session[WalrJob]) -> tuple[str, ...]:
-    """The holders of columns: the active party, then the passive ones by name."""
+    """Return the parties with columns: the active party, then the passive parties by name."""
     return (session.with_role("active").name, *passives_of(session))
 
 
@@ -48,7 +48,9 @@ def passives_of(session: Session[WalrJob]) -> tuple[str, ...]:
 
 
 async def hear(session: Session[WalrJob], sender: str, kind: type[Any]) -> Any:
-    """What another party says once it has read its rows, or has an answer: that may take longer than a step."""
+    """Return a message that another party sends after it has read its rows, or has an answer. This may take longer than
+    a step.
+    """
     return await patient(lambda: session.channel.receive(sender, kind), session.job.timeouts.session_s)
 
 
@@ -56,10 +58,11 @@ async def hear(session: Session[WalrJob], sender: str, kind: type[Any]) -> Any:
 
 
 async def agree_on_grid(session: Session[WalrJob], read: ReadColumns | ReadParts) -> tuple[Grid, list[Block]]:
-    """Steps 1 to 3: the grid of its own block, and what the passive parties will send.
+    """Do steps 1 to 3: agree on the grid of the active party's own block, and on the blocks that the passive parties
+    will send.
 
     Raises:
-        MalformedMessage: a passive party says what cannot be.
+        MalformedMessage: a passive party reports an impossible value.
         RangeError: no grid holds the rows, or is fine enough for the noise.
     """
     job, told = session.job, dict[str, BlockColumns]()
@@ -74,7 +77,8 @@ async def agree_on_grid(session: Session[WalrJob], read: ReadColumns | ReadParts
 
 
 def grids_of(job: WalrJob, told: Mapping[str, BlockColumns], own: BlockColumns) -> tuple[Grid, dict[str, Grid]]:
-    """The active party's own, and those of the others. Where bounds hang on rows there are grids for all of them.
+    """Return the active party's own grid, and those of the others. If bounds depend on rows, there is a grid for any
+    rows.
 
     Raises:
         RangeError: no grid holds a norm bound of the job, or is fine enough for the noise.
@@ -91,14 +95,15 @@ def grids_of(job: WalrJob, told: Mapping[str, BlockColumns], own: BlockColumns) 
 
 
 def _cut(job: WalrJob, holders: int, columns: BlockColumns) -> BlockColumns:
-    """Its bound, to what is held by a grid of whole rows whatever the others' bounds are.
+    """Return a block with its bound limited, so that a grid of whole rows holds it with any bounds of the others.
 
-    By itself alone: by how much a passive party's was changed it would else learn how long the others' rows are.
+    The limit depends only on this block. Otherwise a passive party could learn, from the change of its bound, how long
+    the others' rows are.
     """
     bits = job.walr.fixed_bits
     least, most = job.room(LEAVES_ROOM).bounds(bits)
     finest = math.ldexp(1.0, -fixed_point.MAX_FRAC_BITS if bits is None else -bits)
-    least = least / (GRID_MARGIN * math.sqrt(holders)) + 2 * finest  # each is rounded down to whole steps
+    least = least / (GRID_MARGIN * math.sqrt(holders)) + 2 * finest  # each bound is rounded down to whole steps
     return replace(columns, norm_bound=min(max(columns.norm_bound, least), most / math.sqrt(holders)))
 
 
@@ -115,10 +120,10 @@ async def _block(session: Session[WalrJob], name: str, columns: BlockColumns, gr
 async def round_as_told(
     party: Party, session: Session[WalrJob], read: ReadColumns | ReadParts, salt: bytes, drawn: PublicRandomness
 ) -> tuple[PreparedRows, BlockContent]:
-    """Steps 1 to 3 of a passive party.
+    """Do steps 1 to 3 of a passive party.
 
     Args:
-        drawn: what `read` was split by.
+        drawn: randomness by which `read` was split.
     """
     active, channel = session.with_role("active").name, session.channel
     bound = several_parties.step_1_bound(read.norm_bound(session.job.walr))
@@ -131,22 +136,24 @@ async def round_as_told(
     if not 1 <= grid.norm_bound <= fixed_point.MAX_NORM_BOUND:
         raise MalformedMessage(culprit=active, field="norm_bound", reason="is out of range", step="BlockGrid")
     session.report("prepare rows")
-    prepared = await asyncio.to_thread(read.rounded, Grid(grid.frac_bits, grid.norm_bound))
+    prepared = await asyncio.to_thread(read.round, Grid(grid.frac_bits, grid.norm_bound))
     content = await asyncio.to_thread(several_parties.step_3_content, prepared.train, salt)
     await channel.send(active, content)
     return prepared, content
 
 
 def count_bound(party: Party, session: Session[WalrJob], n_rows: int, drawn: PublicRandomness) -> None:
-    """Of a norm bound that hangs on the party's rows. Other quantiles, or of another split, would add up to all norms:
-    also of the same settings, where the split was drawn anew.
+    """Count the disclosure of a norm bound that depends on the party's rows.
+
+    Bounds for other quantiles or other splits would together reveal all norms. A new draw of the split counts too, even
+    with the same settings.
 
     Raises:
-        PolicyRefused: it was told under too many settings.
+        PolicyRefused: the bound was sent under too many settings.
     """
 
     def refuse() -> BlindfitError:
-        reason = "this party's norm bound was told under too many settings: set walr.norm_bound to a number"
+        reason = "this party's norm bound was sent under too many settings: set walr.norm_bound to a number"
         return PolicyRefused(party=session.me.name, field="walr.norm_bound", reason=reason)
 
     fields = session.job.digest_fields()
@@ -166,7 +173,7 @@ async def send_if_wanted(
     """Send this party's rows, unless the server has a fit of them already.
 
     Args:
-        count: writes into the account what a new fit reveals; a fit that the server sends again reveals nothing new.
+        count: function that records what a new fit reveals; a fit that the server sends again reveals nothing new.
     """
     server = session.with_role("measurement").name
     session.report("wait for the request", waiting_for=server)
@@ -182,10 +189,10 @@ async def send_if_wanted(
 
 
 async def receive_fit(session: Session[WalrJob], width: int) -> BlockFit:
-    """Step 8: the weights of the party's own columns.
+    """Do step 8: receive the weights of the party's own columns.
 
     Raises:
-        MalformedMessage: they are not that many, or no fit gives them.
+        MalformedMessage: their number is wrong, or no fit gives such weights.
     """
     server = session.with_role("measurement").name
     session.report("wait for the fit", waiting_for=server)
@@ -201,7 +208,7 @@ async def receive_fit(session: Session[WalrJob], width: int) -> BlockFit:
     require(bool(np.isfinite([fit.l2, fit.gradient_norm]).all()) and fit.l2 >= 0, "l2", "is not finite")
     require(fit.feasible in (-1, 0, 1) and fit.converged in (0, 1), "converged", "is out of range")
     left_out = fit.left_out.tolist()
-    require(left_out == sorted(set(left_out) & set(range(width))), "left_out", "are no columns")
+    require(left_out == sorted(set(left_out) & set(range(width))), "left_out", "are not places of columns")
     require(not fit.weights[left_out].any(), "weights", "of a column that was left out is not 0")
     return fit
 
@@ -225,7 +232,7 @@ def _without_values(standardiser: Standardiser) -> set[int]:
 
 
 def part_of(session: Session[WalrJob], prepared: PreparedRows, fit: BlockFit, *, intercept: bool) -> VerticalModelPart:
-    """What joint predictions score this party's columns by."""
+    """Return the part of the model by which joint predictions score this party's columns."""
     columns = fit.weights[:-1] if intercept else fit.weights
     standardiser = prepared.standardiser
     own = float(fit.weights[-1]) if intercept else None
@@ -242,10 +249,11 @@ def walr_part(
     intercept: float | None,
     grid: Grid,
 ) -> VerticalModelPart:
-    """
+    """Return a party's part of a model.
+
     Args:
-        holders: the active party, then the passive ones by name.
-        grid: with the bound of the party's own rows.
+        holders: the active party, then the passive parties by name.
+        grid: grid with the bound of the party's own rows.
     """
     return VerticalModelPart(
         party=party,

@@ -1,4 +1,4 @@
-"""The active party of a WALR job in which others hold columns too: it asks for the release of all of them."""
+"""The active party of a WALR job with passive parties: it asks for the release of all columns."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def lead(party: Party, session: Session[WalrJob], workers: Workers | None)
     randomness = await draw_together(party, session, chain_of(session))
     read = await asyncio.to_thread(read_where, source, job, randomness, session.report, workers, intercept=intercept)
     grid, blocks = await agree_on_grid(session, read)
-    prepared = await asyncio.to_thread(read.rounded, grid)
+    prepared = await asyncio.to_thread(read.round, grid)
     sent = tuple(block.content_sha256.hex() for block in blocks)
     await asyncio.to_thread(count_common_rows, session, party.settings, party.store, sent)
     quota, bits = ScoreQuota.of(party, session.published), several_parties.score_bits_of_a_fit(len(prepared.train.ids))
@@ -52,7 +52,7 @@ async def lead(party: Party, session: Session[WalrJob], workers: Workers | None)
     write_rows(party, session, released, prepared.train.ids)
     if len(prepared.test_ids):
         party.write_table(session.id, HELD_OUT_ROWS, {"id": prepared.test_ids})
-    return report.shown_to_coordinator()
+    return report.fields_for_coordinator()
 
 
 def report_of(

@@ -1,11 +1,11 @@
-"""A data party's rows in parts, each read, standardised, rounded and summed over by whichever worker takes the task.
+"""A data party's rows in parts. A worker reads, standardises, rounds and adds up the part of its task.
 
-The workers are those of the party's own cluster ([compute] backend = "dask"), which read the party's snapshot where the
-party has it: on a disk that all of them share. Rows never stay in this process but while they are sent; of each pass of
-the fit it gets sums. A worker that is lost takes nothing with it: another one reads the part again.
+The workers belong to the party's own cluster ([compute] backend = "dask"). They read the party's snapshot from the
+party's folder, on a disk that all of them share. Rows are in this process only while they are sent; each pass of the
+fit returns sums to it. If a worker is lost, another one reads the part again.
 
-The parts are whole batches of the source, and what comes of them is put together in their order, so that everything up
-to the integers that are sent is the same as without a cluster, bit for bit.
+The parts are whole batches of the source, and their results are put together in order. So everything up to the integers
+that are sent is the same as without a cluster, bit for bit.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ from blindfit.parties.walr.settings import WalrJob, WalrSettings
 
 Floats = NDArray[np.float64]
 PARTS_OF_A_WORKER = 4
-MOST_HELD_BYTES = 1 << 30  # of rounded rows in one worker, between the passes of a fit
+MOST_HELD_BYTES = 1 << 30  # size of rounded rows that one worker keeps between the passes of a fit
 
 
 @dataclass(frozen=True, repr=False)
 class Part:
-    """Some batches of a snapshot, and how they are split.
+    """Some batches of a snapshot, and their split.
 
     Args:
-        name: of this part in this job, and of no other.
+        name: name of this part, unique to this job.
     """
 
     source: Source
@@ -56,14 +56,14 @@ class Part:
     randomness: PublicRandomness
 
     def batches(self) -> Iterator[tuple[RowBatch, NDArray[np.bool_]]]:
-        """Each with which of its rows are held out."""
+        """Yield each batch, with a mark for each row that is held out."""
         for batch in self.source.batches(persons=False, labels=False):
             yield batch, hold_out(batch.ids, self.job, self.randomness)
 
 
 @dataclass(frozen=True, repr=False)
 class PartFacts:
-    """Of the rows to train on, and of those that are held out."""
+    """Facts of the rows to train on, and of the held-out rows."""
 
     ids: list[str]
     test_ids: list[str]
@@ -90,7 +90,7 @@ def norms_of(part: Part, columns: SentColumns) -> Floats:
 
 
 def integers_of(part: Part, columns: SentColumns, grid: Grid) -> IntegerRows:
-    """As they are sent; kept here for the next pass, as far as there is room."""
+    """Return rows in the form that is sent. They stay in memory for the next pass, if there is space."""
     key = part.name, columns, grid
     if key in _HELD:
         _HELD.move_to_end(key)
@@ -110,7 +110,7 @@ _HELD: OrderedDict[tuple[Any, ...], IntegerRows] = OrderedDict()
 
 
 def probabilities_of(part: Part, model: WALRModel) -> Floats:
-    """Of the rows that are held out."""
+    """Return the probabilities of the held-out rows."""
     found = [model.probabilities(batch.features[tested]) for batch, tested in part.batches() if tested.any()]
     return np.concatenate(found) if found else np.zeros(0)
 
@@ -123,17 +123,18 @@ def sum_over(
     function: Callable[..., Sums],
     arguments: tuple[Any, ...],
 ) -> Sums | None:
-    """None where no row of the part is chosen."""
+    """Return the sums over the chosen rows; None if no row of the part is chosen."""
     rows = chosen.of(integers_of(part, columns, grid))
     return function(QuantisedRows(rows, grid.frac_bits), *arguments) if len(rows) else None
 
 
 @dataclass(frozen=True, repr=False)
 class Chosen:
-    """
+    """The chosen rows and columns of a part.
+
     Attributes:
-        kept: packed bits of a part's rows that counted, uint8; None: all did.
-        columns: those that the model has weights for; None: all.
+        kept: packed bits of a part's rows that counted, uint8; None if all did.
+        columns: columns for which the model has weights; None for all.
     """
 
     kept: NDArray[np.uint8] | None
@@ -150,7 +151,7 @@ class Chosen:
 
 @dataclass(frozen=True, repr=False)
 class ReadParts:
-    """As ReadColumns, of rows that are elsewhere."""
+    """Rows like those of ReadColumns, which are on workers."""
 
     parts: Sequence[Part]
     facts: Sequence[PartFacts]
@@ -161,7 +162,7 @@ class ReadParts:
     def norm_bound(self, settings: WalrSettings) -> float:
         return norm_bound_of(settings, self.norms)
 
-    def rounded(self, grid: Grid) -> PreparedRows:
+    def round(self, grid: Grid) -> PreparedRows:
         sizes = [len(facts.ids) for facts in self.facts]
         weights: Any = IntegerParts(self.parts, self.workers, self.columns, grid, sizes)
         ids = tuple(i for facts in self.facts for i in facts.ids)
@@ -178,7 +179,7 @@ class ReadParts:
 def read_parts(
     source: Source, job: WalrJob, randomness: PublicRandomness, report: Report, workers: Workers, *, intercept: bool
 ) -> ReadParts:
-    """Two passes over the rows: their moments, and the norms of standardised rows.
+    """Read rows in two passes: their moments, and the norms of standardised rows.
 
     Recipes that take numbers from training rows need one more pass, in this process.
 
@@ -201,17 +202,17 @@ def read_parts(
 
 
 def parts_of(source: Source, job: WalrJob, randomness: PublicRandomness, at_most: int) -> list[Part]:
-    """Whole batches of the source, and so many parts at most."""
+    """Return whole batches of the source in at most `at_most` parts."""
     sizes = [len(batch) for batch in source.batches(persons=False, labels=False, features=False)]
     begins = [0, *np.cumsum(sizes).tolist()]
     bounds = np.linspace(0, len(sizes), min(at_most, len(sizes)) + 1).round().astype(int).tolist()
     ranges = [(begins[low], begins[high]) for low, high in pairwise(bounds)]
-    source, name = source.filled(), secrets.token_hex(16)
+    source, name = source.with_means(), secrets.token_hex(16)
     return [Part(source.part(*rows), f"{name}-{rows}", job, randomness) for rows in ranges]
 
 
 class IntegerParts:
-    """The rounded rows, as an array of which only slices of rows are asked for: some parts at a time are here."""
+    """The rounded rows, as an array that returns only slices of rows: a few parts at a time are in this process."""
 
     def __init__(
         self, parts: Sequence[Part], workers: Workers, columns: SentColumns, grid: Grid, sizes: Sequence[int]
@@ -239,7 +240,7 @@ class IntegerParts:
             self._here = dict(zip(window, self._workers.map(integers_of, tasks), strict=True))
         return self._here[which]
 
-    def chosen(self, kept: NDArray[np.bool_], columns: Sequence[int]) -> PartitionedRows:
+    def choose(self, kept: NDArray[np.bool_], columns: Sequence[int]) -> PartitionedRows:
         self._here = {}
         all_columns = None if list(columns) == list(range(self.shape[1])) else tuple(columns)
         pieces = [kept[low:high] for low, high in pairwise(self._begins)]
@@ -266,7 +267,7 @@ class PartitionedRows(RowsElsewhere):
         return tuple(sum(each[1:], start=each[0]) for each in zip(*totals, strict=True))
 
     def blocks(self) -> Iterator[Floats]:
-        """One part after the other; what needs more than sums of all rows is slow here."""
+        """Yield one part after the other. A computation that needs more than sums of all rows is slow here."""
         for task in self.tasks:
             (rows,) = self.workers.map(choose_rows, [task])
             if len(rows):

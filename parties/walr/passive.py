@@ -1,4 +1,6 @@
-"""A passive party of a WALR job: it holds other columns of the same people, and keeps the weights of its own."""
+"""A passive party of a WALR job: it holds other columns of the same people, and keeps the weights of its own
+columns.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +30,8 @@ class ColumnHolder:
     def __init__(self, party: Party) -> None:
         self._party, self._workers = party, cluster_of(party)
 
-    def check(self, job: WalrJob, me: Member) -> None:  # noqa: ARG002 - a job has no say in it
-        """What can be refused before a session starts: the dataset must open and have features."""
+    def check(self, job: WalrJob, me: Member) -> None:  # noqa: ARG002 - the same for every job
+        """Refuse what can be refused before a session starts: the dataset must open and have features."""
         check_features(self._party.snapshots.source(me.dataset), "a passive party")
 
     async def run(self, session: Session[WalrJob]) -> dict[str, ParameterValue]:
@@ -46,7 +48,8 @@ class ColumnHolder:
         bits = several_parties.score_bits_of_a_fit(len(prepared.train.ids))
 
         def count() -> None:
-            count_common_rows(session, party.settings, party.store, [session.id])  # nobody names the others' rows
+            # The others' rows have no name here, so each session counts.
+            count_common_rows(session, party.settings, party.store, [session.id])
             quota.count_bits(session, bits)
 
         await send_if_wanted(session, prepared, content, salt, count=count)
@@ -70,10 +73,10 @@ class ColumnHolder:
             timing=TimingFigures(**clock.laps),
         )
         write_part(party, session.id, part, report.content(session))
-        return report.shown_to_coordinator()
+        return report.fields_for_coordinator()
 
     def _salt(self, session: Session[WalrJob]) -> bytes:
-        """Whoever does not know it cannot try rows out on their hash."""
+        """Return the salt of the rows' hash. Without the salt nobody can test guesses of rows against the hash."""
         return self._party.secret.derive("salt of sent rows", bytes.fromhex(session.published.id))
 
     def _round_scores(self, session: Session[WalrJob], part: VerticalModelPart) -> VerticalModelPart:

@@ -1,4 +1,4 @@
-"""Where a data party of a WALR job reads its rows: in this process, or on its own cluster."""
+"""Reading of a WALR data party's rows, in this process or on the party's own cluster."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from blindfit.parties.walr.settings import WalrJob
 
 
 def cluster_of(party: Party) -> Workers | None:
-    """None where the party has none: one process with all cores is then as fast as several."""
+    """Return the party's cluster; None without a cluster, as one process with all cores is then as fast as several."""
     return party.workers if party.settings.compute.backend == "dask" else None
 
 
@@ -26,11 +26,11 @@ def read_where(
     *,
     intercept: bool,
 ) -> ReadColumns | ReadParts:
-    """Reads, splits, standardises.
+    """Read, split and standardise rows.
 
     Args:
-        workers: of a cluster that reads the party's snapshot; None: this process reads.
-        intercept: whether a constant stands after the columns.
+        workers: workers of a cluster that reads the party's snapshot; None to read in this process.
+        intercept: True if a constant follows the columns.
     """
     if workers is None:
         return read_columns(source, job, randomness, report, intercept=intercept)
@@ -40,6 +40,6 @@ def read_where(
 def prepare_rows(
     source: Source, job: WalrJob, randomness: PublicRandomness, report: Report, workers: Workers | None = None
 ) -> PreparedRows:
-    """Everything about the rows that needs no peer: also clips and rounds."""
+    """Prepare rows as far as no peer is needed: read, clip and round."""
     read = read_where(source, job, randomness, report, workers, intercept=job.walr.intercept)
-    return read.rounded(job.grid_of_rows(read.norm_bound(job.walr), read.columns.width))
+    return read.round(job.grid_of_rows(read.norm_bound(job.walr), read.columns.width))

@@ -1,12 +1,12 @@
-"""The file that an auditor reads of a WALR training: one canonical JSON document, no byte of which is free.
+"""The file of a WALR training for an auditor: one canonical JSON document, of which every byte is determined.
 
     {"format": .., "parts": {..}, "seal": .., "sha256": {part: ..}}
 
 `sha256` has the digest of each part, and `seal` is the active party's Ed25519 signature of format and digests. The
-bytes of the file are those of `canonical_json`, and a line's end: any other spelling of the same content is refused.
-The format holds no label, no row, no id, and nothing computed from these but the release, the model, a salted hash of
-the rows, of encrypted rows the server's re-randomised ciphertexts with their roots, and of several holders each one's
-norm bound.
+bytes of the file are those of `canonical_json` and a line's end. Any other spelling of the same content is refused. The
+file holds no label, no row and no id. It holds only these values that are computed from them: the release, the model,
+and a salted hash of the rows. For encrypted rows it also holds the server's re-randomised ciphertexts with their roots;
+for several parties with columns, each party's norm bound.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ RELEASE_FILE = "release.json"  # next to the model that it is about
 MOST_BYTES = 2**26
 MOST_CERTIFICATE_BYTES = 2**14
 MOST_SERVERS = 2
-MOST_NUMBERS = fixed_point.MAX_COLUMNS  # the intercept's among them
+MOST_NUMBERS = fixed_point.MAX_COLUMNS  # with the intercept's
 MOST_ROOT_BYTES = key_checks.MOST_BITS // 8
 MOST_KEY_BYTES = 16 * MOST_ROOT_BYTES  # a modulus and its proof
 OCTETS = r"^([0-9a-f]{2})+$"
@@ -75,7 +75,7 @@ class SignedReceipt(_Part):
 
 
 class Signer(_Part):
-    """Who signs, with what, and why it is believed."""
+    """The signer, its key, and the proof that the key is its own."""
 
     name: Name
     key: Hash  # Ed25519, public
@@ -96,7 +96,7 @@ class Signer(_Part):
 
 
 class EncryptedSum(_Part):
-    """What one measurement server signed without reading it, opened: `encrypted_rows.Opening`."""
+    """The sum that one measurement server signed without reading it, decrypted: `encrypted_rows.Opening`."""
 
     public_key: Annotated[str, Field(pattern=OCTETS, max_length=2 * MOST_KEY_BYTES)]
     ciphertexts: Annotated[str, Field(pattern=OCTETS, max_length=MOST_BYTES)]
@@ -106,11 +106,11 @@ class EncryptedSum(_Part):
 
     @property
     def opening(self) -> Opening:
-        """Raises DataError: a root is spelled in more bytes than it has."""
+        """Proof of the decrypted sum. Raises DataError if a root has more bytes than it needs."""
         roots = tuple(int(root, 16) for root in self.roots)
         opening = Opening(bytes.fromhex(self.public_key), bytes.fromhex(self.ciphertexts), roots)
         if self.of(opening) != self:
-            raise DataError("a root of an encrypted sum has bytes to spare")
+            raise DataError("a root of an encrypted sum has more bytes than it needs")
         return opening
 
     @classmethod
@@ -120,42 +120,44 @@ class EncryptedSum(_Part):
 
 
 class Answered(_Part):
-    """What one measurement server was asked and answered, and its word for it."""
+    """The request to one measurement server, its answer, and its signature."""
 
     release: dict[str, Any]  # statement.statement
-    encrypted: EncryptedSum | None  # where rows and sum were
+    encrypted: EncryptedSum | None  # only if rows and sum were encrypted
     entry: str = Field(min_length=1, max_length=2**16)  # the ledger's line
     receipt: SignedReceipt  # of the entry
-    newest_receipt: SignedReceipt  # of this population, that the active party held when it had trained
+    newest_receipt: SignedReceipt  # newest receipt of this population that the active party held after the training
     signer: Signer
 
 
 class Sum(_Part):
-    """What was fitted: the answers of all servers together; of several holders' columns the active party's."""
+    """The sum that was fitted: the answers of all servers together. With several parties' columns, only the active
+    party's.
+    """
 
     draw: str = Field(max_length=256)  # the job's privacy.release
     sums: list[int] = Field(min_length=1, max_length=MOST_NUMBERS)  # grid steps
     noise_std: float = Field(gt=0)  # grid steps
-    epsilon_of_both: float | None = Field(ge=0)  # against the active party alone, where two servers added noise
-    # grid steps; of the active party's columns, where others hold some
+    epsilon_of_both: float | None = Field(ge=0)  # against only the active party, if two servers added noise
+    # in grid steps; the bound of the active party's columns, if others hold columns too
     own_norm_bound: int | None = Field(ge=1, le=fixed_point.MAX_NORM_BOUND)
 
 
 class Start(_Part):
-    """What the fit shrinks towards, and what the active party says that it comes from."""
+    """The model towards which the fit shrinks, and its origin as the active party declares it."""
 
     weights: list[float] = Field(min_length=1, max_length=MOST_NUMBERS)
-    public: Name | None  # the dataset of the active party whose rows it declares public
-    release: Hash | None  # SHA-256 of the release file of the training whose model this is
+    public: Name | None  # dataset of the active party whose rows it declares public
+    release: Hash | None  # SHA-256 of the release file of the training that made this model
 
 
 class Fit(_Part):
-    settings: dict[str, Any]  # of the job's [walr]; a pre-trained start is `init`
+    settings: dict[str, Any]  # the job's [walr]; a pre-trained start is `init`
     l2: float = Field(ge=0)
     solver: Name
     iterations: int = Field(ge=0, le=2**31)
     converged: bool
-    batches_seed: Hash | None  # the server's, where it fitted
+    batches_seed: Hash | None  # seed of the server, if the server fitted
     init: Start | None
 
 
@@ -188,7 +190,7 @@ class Parts(_Part):
         try:
             return datetime.fromisoformat(self.made.time)
         except ValueError:
-            raise DataError("made.time: no such moment") from None
+            raise DataError("made.time is not a valid time") from None
 
 
 @dataclass(frozen=True)
@@ -198,16 +200,17 @@ class Document:
     seal: str
 
     def check_seal(self) -> None:
-        """Raises DataError: the party did not sign these parts."""
+        """Raise DataError if the party did not sign these parts."""
         key, signature = self.parts.party.public_key, bytes.fromhex(self.seal)
         if not signing.verify(key, _encode_sealed(self.digests), signature):
             raise DataError(f"the seal is not the signature of {self.parts.party.name} over these parts")
 
 
 def encode(parts: Parts, key: SigningKey, *, rehearses: bool = False) -> bytes:
-    """
+    """Return the bytes of the file.
+
     Args:
-        rehearses: whether the parts come from a rehearsal: then the format says so, and nobody reads the file.
+        rehearses: True if the parts come from a rehearsal: the format then records it, and no program reads the file.
     """
     content, kind = parts.model_dump(), STAMP if rehearses else FORMAT
     digests = _digests(content)
@@ -229,10 +232,10 @@ def read_file(path: Path) -> bytes:
 
 
 def read(encoded: bytes) -> Document:
-    """Its seal is not checked here.
+    """Read a document; its seal is not checked here.
 
     Raises:
-        DataError: not a document that `encode` would write, byte for byte.
+        DataError: this is not a document that `encode` would write, byte for byte.
     """
     if len(encoded) > MOST_BYTES:
         raise DataError(f"it is longer than {MOST_BYTES >> 20} MiB")
@@ -266,7 +269,7 @@ def _json(encoded: bytes) -> Any:
     except (ValueError, RecursionError):
         raise DataError("it is not JSON") from None
     if canonical != encoded:
-        raise DataError("it is not spelled as Blindfit spells it: it was changed, or cut")
+        raise DataError("it is not in the exact form that Blindfit writes: it was changed, or cut")
     return content
 
 

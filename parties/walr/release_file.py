@@ -1,6 +1,8 @@
-"""What an active party writes for auditors when it has trained: `release.json`, which may be given to anybody who may
-have the model (but, of encrypted rows, not to the operator of the server, who may know the noise), and
-`training_rows.json`, which is for whoever has its rows too, and is as private as they are.
+"""Files that an active party writes for auditors after a training.
+
+`release.json` may be given to anybody who may have the model. For encrypted rows there is one exception: the operator
+of the server, who may know the noise. `training_rows.json` is for an auditor who also has the party's rows, and is as
+private as they are.
 """
 
 from __future__ import annotations
@@ -31,8 +33,8 @@ from blindfit.algorithms.statistics.walr.model import WALRModel
 from blindfit.parties.files.vault import MODEL_KEY
 from blindfit.parties.identity import key_proof
 from blindfit.parties.identity.identity import current
-from blindfit.parties.measurement.client import Aggregate
-from blindfit.parties.measurement.servers import Released, Server, content_salt, proof_of
+from blindfit.parties.measurement.calls import Aggregate, proof_of
+from blindfit.parties.measurement.servers import Released, Server, content_salt
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.session import Session
 from blindfit.parties.store.database import stamp
@@ -65,11 +67,11 @@ def write_release(
     fit: Fit,
     own_norm_bound: int | None = None,
 ) -> None:
-    """Of what one server released, or two with shares; sealed with the key that signs model parts.
+    """Write the release of one server, or of two with shares, sealed with the key that signs model parts.
 
     Args:
-        model: the party's part, where others hold columns too.
-        own_norm_bound: grid steps; of the party's columns, where others hold some.
+        model: the model, or the party's part of it if others hold columns too.
+        own_norm_bound: bound of the party's columns in grid steps, if others hold columns too.
     """
     key, identity = party.vault.signing_key(party.data_dir / MODEL_KEY), current(party.identity)
     proof = key_proof.prove(identity, key_proof.RELEASES, key.public_bytes)
@@ -130,7 +132,7 @@ def own_fit(job: WalrJob, fit: WalrFit, start: Start | None, batches_seed: bytes
 
 
 def servers_fit(job: WalrJob, fit: BlockFit) -> Fit:
-    """Of several holders' columns: what the server told of it."""
+    """Return the fit of several parties' columns, as the server reported it."""
     return Fit(
         settings=_settings(job),
         l2=fit.l2,
@@ -143,11 +145,11 @@ def servers_fit(job: WalrJob, fit: BlockFit) -> Fit:
 
 
 def _settings(job: WalrJob) -> dict[str, Any]:
-    return {**job.walr.model_dump(), "init": None}  # a path of the operator's
+    return {**job.walr.model_dump(), "init": None}  # init is a path of the operator
 
 
 def transcript_of(request: AggregateOpen, answer: NoisySum, about: Between) -> list[Message]:
-    """The one question to a server, the rows (by their salted hash) and its one answer."""
+    """Return the single request to a server, the rows (by their salted hash) and its single answer."""
     rows: type[Any] = MaskedRows if request.in_shares else EncryptedRows if request.key else WeightRows
     digests: dict[type[Any], str] = {
         AggregateOpen: walr.request_digest(request).hex(),
@@ -169,13 +171,15 @@ def transcript_of(request: AggregateOpen, answer: NoisySum, about: Between) -> l
 
 
 def write_rows(party: Party, session: Session[WalrJob], released: Released, ids: Sequence[str]) -> None:
-    """Which rows were sent, in their order, which of them did not count, and the salt of their hash. Where others hold
-    columns too, nobody but the server knows which counted."""
+    """Write the ids of the rows that were sent, in order, the rows that did not count, and the salt of the rows' hash.
+
+    If others hold columns too, only the server knows which rows counted.
+    """
     not_counted = None if released.request.blocks else np.flatnonzero(~released.aggregate.kept).tolist()
     content = {
         "format": ROWS_FORMAT,
-        "content_salt": content_salt(party, session).hex(),  # servers that do not read rows are not told it
+        "content_salt": content_salt(party, session).hex(),  # servers that do not read rows never get it
         "ids": list(ids),
         "not_counted": not_counted,
     }
-    party.write(session.id, ROWS_FILE, canonical_json(content) + b"\n")  # as nobody reads it
+    party.write(session.id, ROWS_FILE, canonical_json(content) + b"\n")  # no program reads it

@@ -1,4 +1,4 @@
-"""What the parties of a WALR job with columns report of it."""
+"""Reports of the parties with columns in a WALR job."""
 
 from __future__ import annotations
 
@@ -17,10 +17,13 @@ from blindfit.parties.walr.rows import PreparedRows
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class RowFigures(FittedRows, Table):
-    """Attributes:
-    unknown: rows that the server does not know and takes as label 0; 0 also if it keeps that number private.
-    features: of all parties.
-    left_out: names of the active party's own columns that the server left out, where several parties hold columns.
+    """Numbers of rows.
+
+    Attributes:
+        unknown: number of rows that the server does not know and counts as label 0; 0 also if it keeps that number
+            private.
+        features: number of features of all parties.
+        left_out: names of the active party's own columns that the server left out, if several parties hold columns.
     """
 
     trained: int
@@ -39,8 +42,10 @@ class RowFigures(FittedRows, Table):
 
 @dataclass(frozen=True, kw_only=True)
 class PrivacyFigures(SumPrivacy):
-    """Attributes:
-    holders: of columns, in addition to the active party.
+    """Figures of the release's privacy.
+
+    Attributes:
+        holders: parties with columns, without the active party.
     """
 
     noise_std_of_mean: float
@@ -49,13 +54,13 @@ class PrivacyFigures(SumPrivacy):
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class FitFigures(Table):
-    """How the fit ended. The coordinator never sees a sum, nor what follows from one.
+    """Figures of the end of the fit. The coordinator never sees a sum, nor a value that follows from a sum.
 
-    A reason of infeasibility may quote a coordinate of the noisy mean. The gradient where a fit begins, or has hardly
-    moved from, is the noisy mean less a known vector: of one column its norm is that.
+    A reason of infeasibility may quote a coordinate of the noisy mean. The gradient at the start of a fit, or near it,
+    is the noisy mean less a known vector. For a single column its norm reveals the mean itself.
 
     Attributes:
-        feasible: None if neither was proved.
+        feasible: True if a sum of labels can give the mean, False if none can; None if neither was proved.
     """
 
     solver: str
@@ -79,9 +84,11 @@ class OwnFitFigures(FitFigures):
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class WalrReport(Report):
-    """Attributes:
-    members: roles by name, where several parties hold columns.
-    servers: what each of two servers gave.
+    """The report of an active party.
+
+    Attributes:
+        members: roles by name, if several parties hold columns.
+        servers: part of each of two servers.
     """
 
     members: Own[Mapping[str, str]] = None
@@ -101,8 +108,10 @@ def report_of(
     tested: NDArray[np.float64],
     laps: dict[str, float],
 ) -> WalrReport:
-    """Args:
-    tested: the probabilities of the held-out rows.
+    """Return the report of an active party.
+
+    Args:
+        tested: probabilities of the held-out rows.
     """
     answer, request, fit = released.aggregate.answer, released.request, fitted.fit
     return WalrReport(
@@ -132,7 +141,7 @@ def report_of(
         bytes_sent=released.aggregate.bytes_sent,
         messages_sent=released.aggregate.messages_sent,
         timing=TimingFigures(**laps),
-        **released.told(),
+        **released.by_server(),
     )
 
 

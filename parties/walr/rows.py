@@ -1,4 +1,4 @@
-"""The active party's rows: read, split, standardised, clipped and rounded to what is sent."""
+"""The active party's rows: read, split, standardised, clipped and rounded to the form that is sent."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class HeldOutElsewhere(Protocol):
 
 @dataclass(frozen=True, repr=False)
 class PreparedRows:
-    """Training rows as they are sent and trained on; held-out rows as they were read."""
+    """Training rows in the form that is sent and trained on, and held-out rows in the form that was read."""
 
     train: ConsumerRows
     standardiser: Standardiser
@@ -43,31 +43,31 @@ class PreparedRows:
     test_ids: Any  # pyarrow StringArray
     test_features: Floats | HeldOutElsewhere
 
-    def held_out_probabilities(self, model: WALRModel) -> Floats:
+    def probabilities_held_out(self, model: WALRModel) -> Floats:
         if isinstance(self.test_features, np.ndarray):
             return model.probabilities(self.test_features)
         return self.test_features.probabilities(model)
 
     def columns_with_weights(self, *, intercept: bool) -> list[int]:
-        """Their places among those that are sent."""
+        """Return the places of the trained columns among the columns that are sent."""
         return SentColumns(self.standardiser, intercept).trained_on
 
 
 @dataclass(frozen=True, repr=False)
 class ReadColumns:
-    """A party's rows, read and split, before it is known to which bound and grid they are clipped and rounded."""
+    """A party's rows, read and split, before the bound and the grid for clipping and rounding are known."""
 
     source: Source
     train: RowPart
     test: RowPart
     columns: SentColumns
-    norms: Floats  # of the training rows, standardised
+    norms: Floats  # norms of the training rows, standardised
 
     def norm_bound(self, settings: WalrSettings) -> float:
         return norm_bound_of(settings, self.norms)
 
-    def rounded(self, grid: Grid) -> PreparedRows:
-        """Once: the rows as they were read are let go."""
+    def round(self, grid: Grid) -> PreparedRows:
+        """Clip and round the rows. Call it only once: the rows as they were read are dropped."""
         weights = _quantise(self.train.features, self.columns, grid)
         test = self.test
         return PreparedRows(
@@ -85,15 +85,15 @@ class ReadColumns:
 def read_columns(
     source: Source, job: WalrJob, randomness: PublicRandomness, report: Report, *, intercept: bool
 ) -> ReadColumns:
-    """Reads, splits, computes recipes' columns, standardises.
+    """Read and split rows, compute recipes' columns, and standardise.
 
     Args:
-        intercept: whether a constant stands after the columns.
+        intercept: True if a constant follows the columns.
     """
     source = source.with_recipes(lambda ids: ~hold_out(ids, job, randomness))
     train, test = read_split(source, job, randomness, report, hold=_narrow)
     report("prepare rows", 0, sum(map(len, train.features)), "rows")
-    with ThreadPoolExecutor(os.cpu_count()) as pool:  # numpy lets go of the interpreter's lock
+    with ThreadPoolExecutor(os.cpu_count()) as pool:  # numpy releases the interpreter's lock
         standardiser = Standardiser.fit(
             train.features, source.feature_names, table=source.record, at_least_one=True, each=pool.map
         )
@@ -103,7 +103,7 @@ def read_columns(
 
 
 class ArrowIds(Sequence[str]):
-    """Ids as they were read: as many texts of Python's take five times the memory.
+    """Ids in the form that was read: Python's texts would take five times the memory.
 
     Args:
         ids: pyarrow StringArray.
@@ -132,9 +132,10 @@ class ArrowIds(Sequence[str]):
 
 @dataclass(frozen=True)
 class SentColumns:
-    """Raw features -> what is sent. Made twice for each batch, so that memory never holds two copies of all.
+    """Conversion of raw features to the columns that are sent. Each batch is converted twice, so that memory never
+    holds two copies of all rows.
 
-    A column that is constant on the training rows is sent as 0: to leave it out would tell others of it.
+    A column that is constant on the training rows is sent as 0: to leave it out would reveal that to others.
     """
 
     standardiser: Standardiser
@@ -159,19 +160,19 @@ class SentColumns:
 
     @property
     def trained_on(self) -> list[int]:
-        """The places of those that the model has weights for."""
+        """Places of the columns for which the model has weights."""
         return [*self.standardiser.kept, *([self.width - 1] if self.intercept else [])]
 
 
 def _narrow(features: Floats) -> Floats | NDArray[np.float32]:
-    """In half the memory, where not a digit is lost by it."""
+    """Return the features in half the memory, if no digit is lost."""
     with np.errstate(over="ignore"):
         narrow = on_own_pages(features, np.float32)
     return narrow if np.array_equal(narrow, features) else on_own_pages(features, np.float64)
 
 
 def norm_bound_of(settings: WalrSettings, norms: Floats) -> float:
-    """Rows that are zero, and so have no typical norm, are no reason to end a job by."""
+    """Return the bound of a row's norm. Rows that are all zero have no typical norm, and must not end a job."""
     if settings.norm_bound != "auto":
         return settings.norm_bound
     if not np.quantile(norms, settings.norm_quantile):
@@ -180,7 +181,7 @@ def norm_bound_of(settings: WalrSettings, norms: Floats) -> float:
 
 
 def _quantise(blocks: list[NDArray[Any]], columns: SentColumns, grid: Grid) -> IntegerRows:
-    """Each raw batch is let go as soon as its integers are made."""
+    """Round batches. Each raw batch is dropped as soon as its integers are made."""
     rows = np.empty((sum(map(len, blocks)), columns.width), fixed_point.integer_type(grid.norm_bound))
     starts = np.cumsum([0, *map(len, blocks)])
 
@@ -189,7 +190,7 @@ def _quantise(blocks: list[NDArray[Any]], columns: SentColumns, grid: Grid) -> I
         for piece in pieces(len(made)):
             sent = columns.of(blocks[i][piece])
             made[piece] = fixed_point.quantise_rows(sent, grid.norm_bound, grid.frac_bits)
-        blocks[i] = np.empty((0, columns.width))  # a slice of it would keep all of it
+        blocks[i] = np.empty((0, columns.width))  # a slice of the batch would keep all of it
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         list(pool.map(quantise, range(len(blocks))))

@@ -1,4 +1,4 @@
-"""The measurement server of a WALR job: where several parties hold columns, it fits, and tells each its weights."""
+"""The measurement server of a WALR job. If several parties hold columns, it fits, and sends each party its weights."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from blindfit.parties.work.long_work import StillWanted, while_wanted
 
 class WalrServer(MeasurementSeat):
     async def run(self, session: Session[Any]) -> Summary:
-        blocks = session.shared(open_blocks)
+        blocks = session.once(open_blocks)
         if blocks is None:
             return await super().run(session)
         try:
@@ -41,9 +41,9 @@ class WalrServer(MeasurementSeat):
         return self._summary(session)
 
     async def _tell(self, session: Session[Any], blocks: Blocks) -> None:
-        """Durably before it is told, so that no release has two fits."""
+        """Send each party its weights, after the fit is stored durably: so no release has two fits."""
         active = session.with_role("active").name
-        to_fit = blocks.released()
+        to_fit = blocks.require_release()
         request_id = to_fit.request.request_id
         stored = self._party.store.reader().block_fit(active, request_id)
         if stored is None:
@@ -56,7 +56,7 @@ class WalrServer(MeasurementSeat):
             await session.channel.send(holder, fit)
 
     async def _fit(self, session: Session[Any], to_fit: ToFit) -> bytes:
-        """Ends with the session, where the active party has gone, and when all give up waiting."""
+        """Return the fit. It ends with the session if the active party has gone, and when all give up waiting."""
         timeouts, active = session.job.timeouts, session.with_role("active").name
         randomness = own_randomness(self._party, session)
         work = partial(_fit_or_reason, to_fit, session.job.walr, randomness, session.report)
@@ -68,7 +68,9 @@ class WalrServer(MeasurementSeat):
 def _fit_or_reason(
     to_fit: ToFit, settings: WalrSettings, randomness: PublicRandomness, report: Report, still_wanted: StillWanted
 ) -> bytes:
-    """As it is stored. That a fit has no end is told too, and hangs on the rows: it is the one fit of its release."""
+    """Return the fit in the form that is stored. If a fit does not converge, the error is stored as the only fit of its
+    release: it depends on the rows.
+    """
     try:
         return _to_json(fit_blocks(to_fit, settings, randomness, report, still_wanted))
     except RangeError as error:
@@ -78,10 +80,10 @@ def _fit_or_reason(
 def fit_blocks(
     to_fit: ToFit, settings: WalrSettings, randomness: PublicRandomness, report: Report, still_wanted: StillWanted
 ) -> list[BlockFit]:
-    """What each holder is told, in the order of the blocks.
+    """Return the message for each party with columns, in the order of the blocks.
 
     Raises:
-        RangeError: a weight is larger than may be told.
+        RangeError: a weight is larger than the server may send.
     """
     request, answer = to_fit.request, to_fit.answer
     if to_fit.rows is None:
@@ -90,7 +92,7 @@ def fit_blocks(
     trained_on = np.flatnonzero(tally.joined.any(axis=0)).tolist()
     generator = randomness.generator(BATCHES)
     rows = watch(rows_to_fit(tally.joined, np.ones(len(tally.joined), np.bool_), trained_on, request), still_wanted)
-    # Not of the columns that are trained on: how many of others' are constant is nobody's to know.
+    # Not by the columns that are trained on: the number of others' constant columns is private.
     l2 = l2_of(settings, answer, request, request.n_columns)
     settings = settings.model_copy(update={"l2": l2})
     fit, _ = fit_sum(rows, trained_on, answer, request, settings, None, generator, report)
@@ -124,7 +126,7 @@ def _to_json(fits: Sequence[BlockFit]) -> bytes:
 
 
 def _from_json(content: bytes) -> list[BlockFit]:
-    """Raises RangeError: the fit had no good end."""
+    """Return the fits of a stored text. Raise RangeError if the fit had no good end."""
     fits = json.loads(content)
     if isinstance(fits, dict):
         raise RangeError(fits["reason"], hint=fits["hint"])

@@ -27,7 +27,7 @@ from blindfit.parties.measurement.trust import TRUSTED, SumJob, Trust
 from blindfit.parties.tables import Settings, as_value_errors
 
 DEFAULT_NORM_QUANTILE = 0.99
-MOST_MEMORY = 1000  # what lbfgs works in grows with its square
+MOST_MEMORY = 1000  # the working memory of lbfgs grows with its square
 FracBits = Annotated[int, Field(ge=fixed_point.MIN_FRAC_BITS, le=fixed_point.MAX_FRAC_BITS)]
 
 
@@ -35,9 +35,10 @@ class WalrSettings(Settings):
     """The noisy sum, and the fit to it."""
 
     trust: Trust = "trusted"
-    """Trust in the measurement servers. "trusted": one server reads labels and rows. "encrypted-rows": one server reads
-    labels, and rows are encrypted. "two-servers": two servers hold shares of the labels and read the rows.
-    "shared-rows": two servers hold shares of labels and rows, and a key node deals masks."""
+    """Trust in the measurement servers. With "trusted", one server reads labels and rows. With "encrypted-rows", one
+    server reads labels, and rows are encrypted. With "two-servers", two servers hold shares of the labels and read the
+    rows. With "shared-rows", two servers hold shares of labels and rows, and a key node deals masks.
+    """
     intercept: bool = True
     """Constant column that is appended to the rows."""
     norm_bound: float | Literal["auto"] = "auto"
@@ -62,7 +63,7 @@ class WalrSettings(Settings):
     tolerance: float | None = None
     """Size of the gradient at which the fit ends. Lower it for a more exact fit. The default depends on the solver."""
     max_iterations: int | None = Field(None, ge=1, le=MOST_ITERATIONS)
-    """Number of iterations after which the fit ends. Raise it if a report says that the fit did not converge."""
+    """Number of iterations after which the fit ends. Raise it if a report shows that the fit did not converge."""
     warm_start_rows: int | None = Field(None, ge=0, le=MAX_ROWS)
     """Number of rows on which newton looks for its start; 0 takes all rows."""
     memory: int | None = Field(None, ge=1, le=MOST_MEMORY)
@@ -88,7 +89,7 @@ class WalrSettings(Settings):
 
     @property
     def fixed_bits(self) -> int | None:
-        """The fraction bits that the job names."""
+        """Fraction bits that the job names."""
         return None if self.frac_bits == "auto" else self.frac_bits
 
     @model_validator(mode="after")
@@ -100,7 +101,7 @@ class WalrSettings(Settings):
         if self.norm_bound == 0:
             raise ValueError('norm_bound must be above 0, or "auto"')
         if self.norm_bound != "auto" and self.norm_quantile != DEFAULT_NORM_QUANTILE:
-            raise ValueError('norm_quantile does nothing beside a norm_bound of your own: take norm_bound = "auto"')
+            raise ValueError('norm_quantile does nothing if norm_bound is a number: set norm_bound = "auto"')
         if self.init is not None and self.l2 == 0:
             raise ValueError("init does nothing with l2 = 0, remove one: l2 shrinks towards the pre-trained weights")
         with as_value_errors():
@@ -121,10 +122,10 @@ class WalrJob(SumJob, TrainingParameters):
     trust_option: ClassVar[str] = "walr.trust"
 
     def grid(self, norm_bound: float, max_steps: int = fixed_point.MAX_NORM_BOUND) -> Grid:
-        """Of rows of at most this norm; public, as it follows from the norm and the job alone.
+        """Return a grid for rows of at most this norm. It is public, because it follows only from the norm and the job.
 
         Args:
-            max_steps: of the bound, where "auto" chooses the grid.
+            max_steps: largest number of steps of the bound, if "auto" chooses the grid.
 
         Raises:
             RangeError: no grid holds such a norm, or is fine enough for the noise.
@@ -134,10 +135,10 @@ class WalrJob(SumJob, TrainingParameters):
         return auto_grid(norm_bound, *self._noise, max_steps)
 
     def grid_of_rows(self, norm_bound: float, n_columns: int) -> Grid:
-        """As `grid`; a bound that hangs on the rows is cut to what a grid holds.
+        """Return a grid as `grid` does. A bound that depends on the rows is limited to the largest that a grid holds.
 
         Args:
-            n_columns: of what is sent.
+            n_columns: number of columns that are sent.
 
         Raises:
             RangeError: no grid holds a norm that the job names, or is fine enough for the noise.
@@ -148,9 +149,10 @@ class WalrJob(SumJob, TrainingParameters):
         return room.grid(norm_bound, self.walr.fixed_bits)
 
     def room(self, max_steps: int) -> Room:
-        """
+        """Return the range of norm bounds that have a grid.
+
         Args:
-            max_steps: the largest norm bound of a row, in grid steps.
+            max_steps: largest norm bound of a row, in grid steps.
 
         Raises:
             RangeError: no norm bound has a grid.
@@ -174,7 +176,7 @@ class WalrJob(SumJob, TrainingParameters):
 
     @property
     def _noise(self) -> tuple[float, int]:
-        """The noise multiplier, and how many rows of a person may count."""
+        """Noise multiplier, and largest number of rows of a person that count."""
         return self.noise_multiplier, self.required_privacy.max_rows_per_person or 1
 
     @property

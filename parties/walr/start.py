@@ -1,7 +1,7 @@
-"""What a WALR fit shrinks towards: a model of public rows, or that of an earlier release.
+"""The model towards which a WALR fit shrinks: a model of public rows, or the model of an earlier release.
 
-A released model is computed from noisy sums that were charged when they were released, so it costs labels nothing to
-start from it again. That holds for labels: its features are the active party's own.
+A released model is computed from noisy sums that were charged when they were released, so a new start from it costs
+labels nothing. This holds only for labels: the model's features are the active party's own.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from blindfit.algorithms.statistics.walr.model import FORMAT, WALRModel
 from blindfit.parties.data.source import Source
 from blindfit.parties.files.written import read_json
 from blindfit.parties.settings import PartySettings
-from blindfit.parties.training.public_model import declared_public, within
+from blindfit.parties.training.public_model import dataset_declared_public, within
 from blindfit.parties.walr import release_document
 from blindfit.parties.walr.release_document import RELEASE_FILE
 from blindfit.parties.walr.settings import WalrJob
@@ -26,11 +26,11 @@ from blindfit.parties.walr.settings import WalrJob
 
 @dataclass(frozen=True)
 class Start:
-    """What a fit shrinks towards, and why its weights say nothing about labels that was not charged or declared.
+    """The model towards which a fit shrinks, and the proof that its weights reveal nothing uncharged about labels.
 
     Args:
-        public: the party's dataset that the model was fitted to, if the party's file declares it public.
-        release: the SHA-256 of the release file of the training that made the model, if the file lies next to it.
+        public: dataset of the party that the model was fitted to, if the party's file declares it public.
+        release: SHA-256 of the release file of the training that made the model, if the file lies next to it.
     """
 
     model: Pretrained
@@ -53,7 +53,7 @@ def read_start(job: WalrJob, base_dir: Path, source: Source, settings: PartySett
             f"{path} comes from a {STAMP}", hint="set walr.init to the model of a real training, or add --rehearse"
         )
     model = read_known_model(path, source)
-    return Start(model, declared_public(model, settings) or None, _release_beside(path))
+    return Start(model, dataset_declared_public(model, settings) or None, _release_beside(path))
 
 
 def _release_beside(path: Path) -> str | None:
@@ -71,7 +71,7 @@ def _release_beside(path: Path) -> str | None:
 
 
 def read_known_model(path: Path, source: Source) -> Pretrained:
-    """A pretrained.json, or a model.json of an earlier WALR job, for the columns of this source.
+    """Return a pretrained.json, or a model.json of an earlier WALR job, for the columns of this source.
 
     Raises:
         DataError: names the file and what is wrong with it.

@@ -1,6 +1,6 @@
-"""When a receiver acknowledges: a moment after a frame came, and then all that have come.
+"""Time of a receiver's acknowledgement: a moment after a frame arrives, for all frames that have arrived by then.
 
-Parties that answer each other send small frames one by one; an acknowledgement of each would be half of all messages.
+Parties that answer each other send small frames one by one. An acknowledgement of each would be half of all messages.
 """
 
 from __future__ import annotations
@@ -8,16 +8,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 
-GATHER_S = 0.01  # how long a frame waits for others that are acknowledged with it
+GATHER_S = 0.01  # time that a frame waits for others that are acknowledged with it
 
 
 class Acknowledgements:
-    """Of one stream: comes round whenever one is due, until the stream ends."""
+    """The acknowledgements of one stream: yields whenever one is due, until the stream ends."""
 
     def __init__(self) -> None:
         self._is_due = asyncio.Event()
         self._clock: asyncio.TimerHandle | None = None  # runs while a frame waits for others
-        self._ended_well: bool | None = None  # the stream; None: it goes on
+        self._ended_well: bool | None = None  # end of the stream; None while it continues
 
     def soon(self) -> None:
         if self._clock is None:
@@ -30,7 +30,9 @@ class Acknowledgements:
         self._is_due.set()
 
     def end(self, stream: asyncio.Future[None]) -> None:
-        """What came on a stream that failed, or that another one replaces, is acknowledged by its next, if at all."""
+        """End the stream. If it failed or another stream replaced it, its frames are acknowledged by the next stream,
+        if at all.
+        """
         self._ended_well = not stream.cancelled() and stream.exception() is None
         self.now()
 

@@ -1,4 +1,4 @@
-"""Where a party is up, as files and proposals write it: "host:port"."""
+"""Address of a party, in the form of files and proposals: "host:port"."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic import AfterValidator
 
 from blindfit.algorithms.errors import ConfigError
 
-# Of 1 to 63 characters each, as in DNS: Python's resolver raises UnicodeError at any other, which is no OSError.
+# Labels have 1 to 63 characters, as in DNS: at any other label Python's resolver raises UnicodeError, not OSError.
 LABELS = r"[a-zA-Z0-9_-]{1,63}(?:\.[a-zA-Z0-9_-]{1,63})*\.?"
 HOST = rf"{LABELS}|\[[0-9a-fA-F:.]+\]"
 ADDRESS = re.compile(rf"(?P<host>{HOST}):(?P<port>[0-9]{{1,5}})")
@@ -18,7 +18,7 @@ FORM = "write host:port, or [address]:port for IPv6"
 
 
 def split_address(address: str) -> tuple[str, int]:
-    """'host:port' or '[IPv6]:port' in its two parts."""
+    """Return the two parts of 'host:port' or '[IPv6]:port'."""
     match = ADDRESS.fullmatch(address)
     if not match or not 0 < int(match["port"]) < 65536 or not is_host(match["host"]):
         raise ConfigError(f"{address!r} is not an address", hint=FORM)
@@ -26,9 +26,10 @@ def split_address(address: str) -> tuple[str, int]:
 
 
 def is_host(host: str) -> bool:
-    """
+    """Return True if a text is a host that can be resolved or is an address.
+
     Args:
-        host: of the form HOST.
+        host: text of the form HOST.
     """
     if not host.startswith("["):
         return True
@@ -47,4 +48,4 @@ def _check(address: str) -> str:
     return address
 
 
-Address = Annotated[str, AfterValidator(_check)]  # of a file's option
+Address = Annotated[str, AfterValidator(_check)]  # for an option of a file

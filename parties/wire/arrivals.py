@@ -1,4 +1,4 @@
-"""What comes from one peer of a session: one stream at a time, and why nothing more comes."""
+"""Messages that arrive from one peer of a session, over one stream at a time, and the reason why no more arrive."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from blindfit.protos import exchange_pb2 as pb
 class Arrivals:
     def __init__(self, inbox: Inbox, address: str, limits: Limits, timeouts: Timeouts, waits: Waits) -> None:
         """Args:
-        address: of the peer.
+        address: address of the peer.
         """
         self.inbox, self._address, self._limits, self._timeouts, self._waits = inbox, address, limits, timeouts, waits
         self.changed = Signal()
         self.failure: BlindfitError | None = None
-        self.clock: asyncio.TimerHandle | None = None  # runs while there is no stream
-        self.is_closed = False  # whether this party reads no more
+        self.clock: asyncio.TimerHandle | None = None  # runs while no stream is open
+        self.is_closed = False  # True if this party reads no more
         self._is_started = False
-        self._stream: asyncio.Task[None] | None = None  # reads the newest; ends when another one takes its place
-        self._acks = Acknowledgements()  # of the newest
-        self.step = "exchange"  # what is waited for
+        self._stream: asyncio.Task[None] | None = None  # reads the newest stream; ends when another stream replaces it
+        self._acks = Acknowledgements()  # for the newest stream
+        self.step = "exchange"  # step that this party waits for
 
     @property
     def has_ended(self) -> bool:
@@ -39,7 +39,7 @@ class Arrivals:
         self.changed.notify()
 
     def fail(self, error: BlindfitError) -> None:
-        """The first failure counts. What arrived before it can still be received."""
+        """Record a failure; only the first counts. Messages that arrived before it can still be received."""
         self.failure = self.failure or error
         self.changed.notify()
 
@@ -53,10 +53,10 @@ class Arrivals:
         self.inbox.clear()
         self.fail(error)
 
-    # --- who receives
+    # --- the receiver
 
     async def wait(self, step: str) -> None:
-        """Returns when a message or a failure is there. Raises PeerTimeout."""
+        """Return when a message or a failure is there. Raise PeerTimeout if neither comes in time."""
         self.step = step
 
         def may_go_on() -> bool:
@@ -81,7 +81,8 @@ class Arrivals:
             if not reading.cancelled():
                 reading.result()
         except BlindfitError as error:
-            # A copy: the error on its way holds on to every frame of the stack, and what these received.
+            # A copy: the error that is raised refers to every frame of the stack, and so to the messages that they
+            # received.
             self.fail(copy.copy(error))
             raise
         finally:
@@ -92,7 +93,7 @@ class Arrivals:
                 self._start_clock()
 
     def _begin(self, stream: asyncio.Task[None]) -> Acknowledgements:
-        """A new stream; the older one, which may hang on a dead connection, ends."""
+        """Start a new stream, and end the older one, which may wait on a dead connection."""
         if self._stream is not None:
             self._stream.cancel()
             self.inbox.drop_part()
@@ -107,7 +108,7 @@ class Arrivals:
         self._acks.now()
         async for frame in frames:
             self._accept_frame(frame)
-            if self.inbox.has_ended:  # who closes waits for it
+            if self.inbox.has_ended:  # the peer waits for this acknowledgement before it closes
                 self._acks.now()
             else:
                 self._acks.soon()
@@ -124,7 +125,7 @@ class Arrivals:
             self.inbox.clear()
         self.changed.notify()
 
-    # --- while there is no stream
+    # --- while no stream is open
 
     def _start_clock(self, after_s: float | None = None) -> None:
         if not self.is_closed:
@@ -138,7 +139,7 @@ class Arrivals:
             self.clock = None
 
     def _give_up(self, began: float) -> None:
-        """The stream was cut and no newer one came: whoever waits need not wait for the deadline."""
+        """Fail without waiting for the deadline, because the stream was cut and no newer stream came."""
         if stood_s := self._waits.pulse.stood_s(began):
             self._start_clock(min(stood_s, self._timeouts.reconnect_s))
         elif self.inbox.abort is None:

@@ -1,4 +1,4 @@
-"""Channels of one process: the in-memory one, which still serialises, for tests and for `run_locally` over messages."""
+"""Channels within one process. They serialise each message, and serve tests and `run_locally` over messages."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ def make_aborted(peer: str, code: int, step: str, session: str = "", lost: str =
 
 
 class LocalNetwork:
-    """Several seats in one process. Every message passes through the codec, and `wire`, where a test tampers.
+    """A network of parties in one process. Every message passes through the codec, and through `wire`, where a test may
+    change it.
 
     Args:
-        roles: of every seat, by name.
-        tables: what these may send each other.
+        roles: role of every party, by name.
+        tables: messages that these parties may send each other.
     """
 
     def __init__(
@@ -37,7 +38,7 @@ class LocalNetwork:
         self.roles, self.listed = roles, list_arrows(tables)
         self._queues: dict[tuple[str, str], asyncio.Queue[bytes]] = defaultdict(asyncio.Queue)
         self.timeout_s, self.wire = timeout_s, wire
-        self.sent: list[tuple[str, str, str]] = []  # sender, receiver, message class: the protocol's table
+        self.sent: list[tuple[str, str, str]] = []  # sender, receiver, message class, as in the protocol's table
 
     def channel(self, name: str) -> LocalChannel:
         return LocalChannel(self, name)

@@ -1,4 +1,4 @@
-"""Messages <-> protobuf: the one place that knows both.
+"""Conversion of messages to and from protobuf: only this module knows both.
 
 A message class is a frozen dataclass whose fields are annotated with kinds of algorithms/messages.py. Everything read
 from a peer is checked here before a protocol sees it: names, kinds, shapes, lengths, ranges.
@@ -26,22 +26,22 @@ from blindfit.protos import payload_pb2 as pb
 MODULUS = 2**61 - 1
 MAX_DIMENSIONS = 4
 MAX_ELEMENTS = 2**31
-MAX_BITS = 2**28  # eight times as many bytes once they are unpacked: no more than a whole message may have
-MAX_OCTETS_BYTES = 1024  # one element of an octet vector
-MIN_CIPHERTEXT_BYTES = 64  # of a key of 256 bits, in tests
-MAX_CIPHERTEXT_BYTES = 2048  # of a key of 8192 bits
+MAX_BITS = 2**28  # unpacked, bits take eight times as many bytes: no more than a whole message may have
+MAX_OCTETS_BYTES = 1024  # size of one element of an octet vector
+MIN_CIPHERTEXT_BYTES = 64  # for a key of 256 bits, in tests
+MAX_CIPHERTEXT_BYTES = 2048  # for a key of 8192 bits
 MAX_CIPHERTEXTS = 2**24
 MAX_PUBLIC_KEY_BYTES = 64 * 1024
 MAX_PARAMETERS = 512
 MAX_PARAMETER_NAME_CHARS = 128
-MAX_PARAMETER_ITEMS = 2048  # of a list: a wide table's bounds, one for each column
+MAX_PARAMETER_ITEMS = 2048  # length of a list, such as a wide table's bounds, one for each column
 MAX_PARAMETERS_BYTES = 64 * 1024
 
 M = TypeVar("M")
 
 
 class _FieldError(Exception):
-    """A field is not what its kind says; carries the reason, which names no value."""
+    """A field does not match its kind. The error carries the reason, which names no value."""
 
 
 # --- tensors ---------------------------------------------------------------------------------------
@@ -55,7 +55,7 @@ def _encode_real(value: Any) -> dict[str, Any]:
 
 
 def _exactly(value: Any, dtype: str) -> np.ndarray[Any, Any]:
-    """Never rounded, cut off or wrapped round."""
+    """Return the array in another type; refuse values that would be rounded, cut off or wrapped around."""
     array = np.asarray(value)
     if not np.can_cast(array.dtype, dtype, "safe"):
         raise _FieldError(f"is of {array.dtype}, which does not fit in {np.dtype(dtype)}")
@@ -169,7 +169,7 @@ def _require_elements(width_bytes: int, data: bytes, *, least: int, most: int, m
     if not least <= width_bytes <= most:
         raise _FieldError(f"has elements that are not of {least} to {most} bytes")
     if len(data) % width_bytes:
-        raise _FieldError("has data that are no whole number of elements")
+        raise _FieldError("has data that are not a whole number of elements")
     if len(data) // width_bytes > max_count:
         raise _FieldError(f"has more than {max_count} elements")
 
@@ -180,9 +180,9 @@ def _require_elements(width_bytes: int, data: bytes, *, least: int, most: int, m
 def _numbers_mod_n_squared(
     name: str, message: Callable[..., Any], ours: type[Any], received: Callable[[int, bytes], Any], refusal: str
 ) -> _Kind:
-    """Return how numbers of one kind are sent, only as `ours` itself, and what they are when they are received.
+    """Return the encoding of one kind of numbers, for exactly the class `ours`, and the decoding of received numbers.
 
-    A homomorphic result would reveal how it was made, so the class must be exactly this one.
+    A homomorphic result would reveal how it was computed, so the class must be exactly this one.
     """
 
     def encode(value: Any) -> dict[str, Any]:
@@ -201,14 +201,14 @@ def _numbers_mod_n_squared(
 
 
 def _require_ciphertexts(width_bytes: int, data: bytes) -> None:
-    """What can be said without the key; the numbers are checked by `open`."""
+    """Check sizes, which needs no key; `open` checks the numbers."""
     _require_elements(
         width_bytes, data, least=MIN_CIPHERTEXT_BYTES, most=MAX_CIPHERTEXT_BYTES, max_count=MAX_CIPHERTEXTS
     )
 
 
 def _encode_public_key(value: Any) -> dict[str, Any]:
-    """By its exact class: nothing that also holds the private key."""
+    """Encode an object of exactly this class, because another class may also hold the private key."""
     if type(value) is not PublicKey:
         raise _FieldError("is not a public key")
     data = value.to_bytes()
@@ -234,7 +234,9 @@ def _require_key_size(data: bytes) -> None:
 
 
 def parameters_to_pb(parameters: Mapping[str, ParameterValue]) -> pb.Parameters:
-    """Raises LocalProtocolError: a value cannot be sent; never says the value."""
+    """Return protobuf parameters. Raise LocalProtocolError if a value cannot be sent; the error never shows the
+    value.
+    """
     try:
         return _parameters_to_pb(parameters)
     except _FieldError as bad:
@@ -250,7 +252,7 @@ def _parameters_to_pb(parameters: Mapping[str, ParameterValue]) -> pb.Parameters
 
 
 def _require_few_parameters(parameters: pb.Parameters) -> None:
-    """What comes after costs time and memory for every name and every item of a list."""
+    """Check sizes first, because every later step costs time and memory for each name and each item of a list."""
     if len(parameters.items) > MAX_PARAMETERS:
         raise _FieldError(f"has more than {MAX_PARAMETERS} names")
     if parameters.ByteSize() > MAX_PARAMETERS_BYTES:
@@ -272,7 +274,7 @@ def _parameter(name: str, value: ParameterValue) -> pb.Parameter:
         return pb.Parameter(name=name, text=value)
     if isinstance(value, tuple | list):
         return pb.Parameter(name=name, texts=pb.TextList(items=value))
-    raise _FieldError(f"has {name}, which is of no parameter's type")
+    raise _FieldError(f"has {name}, whose type is not that of a parameter")
 
 
 def parameters_from_pb(parameters: pb.Parameters, *, culprit: str, step: str) -> dict[str, ParameterValue]:
@@ -301,7 +303,7 @@ def _parameters(parameters: pb.Parameters) -> dict[str, ParameterValue]:
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    field: str  # of pb.Field
+    field: str  # field of pb.Field
     encode: Callable[[Any], dict[str, Any]]
     decode: Callable[[pb.Field], Any]
 
@@ -372,7 +374,11 @@ def _read_layout(message_class: Any) -> tuple[tuple[str, _Kind], ...]:
 
 
 def encode(message: object) -> bytes:
-    """Raises LocalProtocolError: a value is not of its field's kind; says which field, never the value."""
+    """Return the bytes of a message.
+
+    Raises:
+        LocalProtocolError: a value is not of its field's kind; the error names the field, never the value.
+    """
     name = type(message).__name__
     fields = []
     for field_name, kind in _layout(type(message)):
@@ -386,19 +392,21 @@ def encode(message: object) -> bytes:
 
 
 def decode(data: bytes, kind: type[M], *, culprit: str, session: str = "") -> M:
-    """Raises:
-    MalformedMessage: names the field and the reason, never a value.
-    UnexpectedStep: a message of another class.
+    """Return the message in some bytes.
+
+    Raises:
+        MalformedMessage: a field is malformed; the error names the field and the reason, never a value.
+        UnexpectedStep: the message is of another class.
     """
 
-    def malformed(field: str, reason: str) -> MalformedMessage:
+    def make_error(field: str, reason: str) -> MalformedMessage:
         return MalformedMessage(culprit=culprit, field=field, reason=reason, session=session, step=kind.__name__)
 
     message = pb.Message()
     try:
         message.ParseFromString(data)
     except DecodeError:
-        raise malformed("message", "is not a protobuf message") from None
+        raise make_error("message", "is not a protobuf message") from None
     if message.kind != kind.__name__:
         got = message.kind[:64] if message.kind.isidentifier() else "something unnamed"
         raise UnexpectedStep(culprit=culprit, expected=kind.__name__, got=got, session=session, step=kind.__name__)
@@ -406,16 +414,16 @@ def decode(data: bytes, kind: type[M], *, culprit: str, session: str = "") -> M:
     values: dict[str, Any] = {}
     for field, (name, field_kind) in zip(message.fields, layout, strict=False):
         if field.name != name:
-            raise malformed(name, "is missing or not in its place")
+            raise make_error(name, "is missing or not in its place")
         if field.WhichOneof("value") != field_kind.field:
-            raise malformed(name, f"is not of kind {field_kind.field}")
+            raise make_error(name, f"is not of kind {field_kind.field}")
         try:
             values[name] = field_kind.decode(field)
         except _FieldError as bad:
-            raise malformed(name, str(bad)) from None
+            raise make_error(name, str(bad)) from None
     if len(message.fields) < len(layout):
-        raise malformed(layout[len(message.fields)][0], "is missing or not in its place")
+        raise make_error(layout[len(message.fields)][0], "is missing or not in its place")
     if len(message.fields) > len(layout):
         extra = message.fields[len(layout)].name
-        raise malformed(extra if extra in values else "message", "has a field twice, or one that it does not know")
+        raise make_error(extra if extra in values else "message", "has a field twice, or a field that is not known")
     return kind(**values)

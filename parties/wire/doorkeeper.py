@@ -1,11 +1,11 @@
-"""Connections that carry no call are closed before there is no room for one that would.
+"""Close connections without a call before they leave no place for a connection with a call.
 
-gRPC takes no more connections than `limits.connections`, and cannot say whose they are or hang up on one of them.
-Whoever holds many of them, before or after its handshake, would shut everybody else out. So their number is looked at
-now and then; past three quarters of the limit, those that carry no admitted call are closed, the oldest first. Their
-clients connect again when they next have something to say.
+gRPC accepts no more connections than `limits.connections`. It does not report whose they are, and cannot close one of
+them. A peer or stranger that holds many connections, before or after a handshake, would exclude everyone else. So this
+process counts its connections regularly. Above three quarters of the limit, it closes connections that carry no
+admitted call, the oldest first. Their owners connect again when they next send something.
 
-A connection with a call is its peer's, and the number of those is bounded by the calls of a peer (guard.py).
+A connection with a call belongs to its peer, and the limit of calls for each peer bounds their number (guard.py).
 """
 
 from __future__ import annotations
@@ -29,27 +29,29 @@ log = structlog.get_logger(__name__)
 
 LOOK_S = 0.1
 OPEN_FILES = "/dev/fd"
-MOST_FILES = 2**20  # asked for, where the operating system sets no bound
+MOST_FILES = 2**20  # request for a system that sets no limit
 
-Name = str  # of a connection, as gRPC writes it: ipv4:127.0.0.1:40000, ipv6:%5B::1%5D:40000
+Name = str  # name of a connection, in gRPC's form: ipv4:127.0.0.1:40000, ipv6:%5B::1%5D:40000
 
 
 class Doorkeeper:
-    """Args:
-    port: where this process listens.
-    is_serving: whether an admitted call goes on over a connection.
+    """Closes connections without a call when there are too many.
+
+    Args:
+        port: port on which this process listens.
+        is_serving: function that returns True if a connection carries an admitted call.
     """
 
     def __init__(self, port: int, limits: Limits, is_serving: Callable[[Name], bool]) -> None:
         self._port, self._most, self._is_serving = port, limits.connections, is_serving
-        self._idle: dict[Name, None] = {}  # at the last look, in the order in which they came
+        self._idle: dict[Name, None] = {}  # idle connections at the last look, in the order in which they came
 
     async def watch(self) -> None:
         while True:
             await asyncio.sleep(LOOK_S)
             try:
                 self.look()
-            except OSError as error:  # not even one more file can be opened
+            except OSError as error:  # the process cannot open even one more file
                 log.error("connections cannot be looked at", reason=error.strerror)
 
     def look(self) -> None:
@@ -59,7 +61,7 @@ class Doorkeeper:
         held = dict(self._connections())
         idle = {name: None for name in held if not self._is_serving(name)}
         known = {name: None for name in self._idle if name in idle}
-        self._idle = known | idle  # a new one may be about to call, and is spared
+        self._idle = known | idle  # a new connection may be about to make a call, and stays open
         if len(held) > self._most * 3 // 4:
             unused = list(known)[: len(held) - self._most // 2]
             self._tell(list(held), sum(self._close(name, held[name]) for name in unused))
@@ -71,7 +73,7 @@ class Doorkeeper:
                     yield name, number
 
     def _close(self, name: Name, number: int) -> bool:
-        """Whether it was there still, and is not now."""
+        """Close a connection. Return True if it was still there."""
         with self._connection(number) as (there, connection), contextlib.suppress(OSError):
             if there == name and connection is not None:
                 connection.shutdown(socket.SHUT_RDWR)
@@ -80,8 +82,10 @@ class Doorkeeper:
 
     @contextlib.contextmanager
     def _connection(self, number: int) -> Iterator[tuple[Name, socket.socket | None]]:
-        """A duplicate: whatever gRPC does with its own meanwhile, this one is what was looked at. Without a name, it
-        is no connection from outside."""
+        """Yield the name and a duplicate of a connection: gRPC may close its own and reuse the number meanwhile.
+
+        The name is empty if this is not a connection from outside.
+        """
         with contextlib.ExitStack() as stack:
             connection = None
             with contextlib.suppress(OSError):  # no longer there
@@ -104,7 +108,7 @@ class Doorkeeper:
         )
 
     def _name_of(self, connection: socket.socket) -> Name | None:
-        """None: it does not come from outside."""
+        """Return the name of a connection; None if it does not come from outside."""
         if connection.family not in (socket.AF_INET, socket.AF_INET6):
             return None
         try:
@@ -115,7 +119,7 @@ class Doorkeeper:
 
 
 def name_of(host: str, port: int) -> Name:
-    """As gRPC names whoever calls from there."""
+    """Return gRPC's name of a caller at this address."""
     address = ipaddress.ip_address(host.partition("%")[0])
     mapped = getattr(address, "ipv4_mapped", None)
     if address.version == 4 or mapped:
@@ -124,17 +128,17 @@ def name_of(host: str, port: int) -> Name:
 
 
 def raise_open_files() -> int:
-    """How many files this process may have open from now on: as many as its operator lets it."""
+    """Raise the limit of open files to the most that the operator allows, and return it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = MOST_FILES if hard == resource.RLIM_INFINITY else hard
-    with contextlib.suppress(ValueError, OSError):  # macOS has another bound, which it does not tell
+    with contextlib.suppress(ValueError, OSError):  # macOS has another limit, and does not report it
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
         soft = wanted
     return soft
 
 
 def fitting(limits: Limits, open_files: int) -> Limits:
-    """No more connections than leave as many files again for all else."""
+    """Return limits with fewer connections if needed, so that at least half of the open files remain for other uses."""
     if limits.connections <= open_files // 2:
         return limits
     fewer = max(open_files // 2, 1)

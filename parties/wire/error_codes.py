@@ -1,11 +1,11 @@
 """Translate errors to gRPC statuses with `google.rpc` details, and back: one table, used only at the edge.
 
-A status has a code, a sentence for people (what is wrong, and what to do), and details that every gRPC library can
-decode: an ErrorInfo (`reason` is an ErrorCode, `metadata` holds the public fields), the wrong field of a request, what
-is used up, and when to try again.
+A status has three parts. Its code is gRPC's. Its sentence for people has the problem and the remedy. Its details can be
+decoded by every gRPC library: an ErrorInfo (`reason` is an ErrorCode, `metadata` holds the public fields), and perhaps
+the wrong field of a request, an exhausted quota, or the time of another attempt.
 
-Only the fields named here cross the wire. What only a party's own operator may know leaves as one code, whatever it is.
-An exception that is not ours leaves as INTERNAL, with a fixed sentence.
+Only the fields named here cross the wire. Every error that only a party's own operator may know leaves as one code. An
+exception of another library leaves as INTERNAL, with a fixed sentence.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from blindfit.algorithms.errors import DuplicateId, UnknownId
 from blindfit.algorithms.texts import printable
 from blindfit.protos import errors_pb2 as pb
 
-DOMAIN = "blindfit"  # the domain of every ErrorInfo
+DOMAIN = "blindfit"  # domain of every ErrorInfo
 MAX_FIELD_BYTES = 512
-MAX_SENTENCE_BYTES = 600  # in a header, each byte may take three
+MAX_SENTENCE_BYTES = 600  # each byte may take three in a header
 MAX_DETAILS = 8
 RETRY_S = 30
-SEPARATOR = ", "  # of several names
+SEPARATOR = ", "  # between several names
 
 Code = grpc.StatusCode
 FieldValue = str | int | float | tuple[str, ...]
@@ -65,11 +65,12 @@ def _later(_: Fields) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """
+    """The translation of one class of errors.
+
     Attributes:
-        fields: the attributes of the error that cross the wire.
-        rebuild: makes the error that the caller sees, from its peer's name and these fields as texts.
-        says: what is wrong, and what to do; formats of the fields, for a reader who does not know Blindfit.
+        fields: attributes of the error that cross the wire.
+        rebuild: function that makes the error that the caller sees, from its peer's name and these fields as texts.
+        says: the problem and the remedy, as formats of the fields, for a reader who does not know Blindfit.
         details: makers of the details in addition to the ErrorInfo.
     """
 
@@ -82,7 +83,7 @@ class _Row:
 
 
 def _rebuild_malformed(peer: str, f: Fields) -> e.BlindfitError:
-    # The peer says that *we* sent something malformed: our own mistake, or a peer of another make.
+    # The peer reports that *we* sent a malformed message: our own mistake, or a peer of another make.
     return e.PeerAborted(culprit=peer, code=f"it could not accept {f['field']}: {f['reason']}", step=f["step"])
 
 
@@ -158,7 +159,7 @@ _TABLE: dict[type[BaseException], _Row] = {
         (),
         lambda peer, _: e.UnsupportedEvent(
             f"the accountant of {peer} cannot bound this release together with those before it",
-            hint="its own log says why; where they protect other neighbours, it needs a population of its own",
+            hint="its own log has the reason; a release for other neighbours needs a population of its own",
         ),
         (
             "The accountant cannot bound this release together with the earlier releases of its population.",
@@ -170,7 +171,7 @@ _TABLE: dict[type[BaseException], _Row] = {
         Code.ALREADY_EXISTS,
         (),
         lambda peer, _: e.RequestConflict(
-            f"{peer} has answered this request id for other content", hint="take another request id"
+            f"{peer} has answered another request with this request id", hint="take another request id"
         ),
         ("The request id was used before, with other content.", "Choose another request id."),
     ),
@@ -194,7 +195,7 @@ _TABLE: dict[type[BaseException], _Row] = {
         Code.UNAVAILABLE,
         (),
         lambda peer, _: e.LedgerUnavailable(
-            f"the database of {peer} could not be used: the step that asked it released nothing and charged nothing",
+            f"the database of {peer} could not be used: the step that needed it released nothing and charged nothing",
             hint=f"its operator must look at the disk of {peer}",
         ),
         (
@@ -208,7 +209,7 @@ _TABLE: dict[type[BaseException], _Row] = {
         Code.FAILED_PRECONDITION,
         ("rows", "least"),
         lambda _, f: e.TooFewRows(rows=int(f["rows"]), least=int(f["least"])),
-        ("{rows} rows are fewer than {least}, which the policy requires.", "Ask about more rows."),
+        ("{rows} rows are fewer than {least}, the least that the policy requires.", "Ask about more rows."),
     ),
     e.CannotAnswer: _Row(
         pb.CANNOT_ANSWER,
@@ -241,8 +242,10 @@ _TABLE: dict[type[BaseException], _Row] = {
         pb.PEER_UNREACHABLE,
         Code.UNAVAILABLE,
         ("peer", "address", "step"),
-        lambda peer, f: e.PeerUnreachable(peer=f["peer"], address=f["address"], step=f["step"], reason=f"says {peer}"),
-        ("{peer} cannot be reached at {address}.", "Start {peer}, or mend the network between the two."),
+        lambda peer, f: e.PeerUnreachable(
+            peer=f["peer"], address=f["address"], step=f["step"], reason=f"reported by {peer}"
+        ),
+        ("{peer} cannot be reached at {address}.", "Start {peer}, or repair the network between the two."),
     ),
     e.CutOff: _Row(
         pb.CUT_OFF,
@@ -255,7 +258,7 @@ _TABLE: dict[type[BaseException], _Row] = {
         pb.PEER_UNAUTHENTICATED,
         Code.UNAUTHENTICATED,
         ("peer", "reason"),
-        lambda peer, f: e.PeerUnauthenticated(peer=f["peer"], reason=f"{f['reason']} (says {peer})"),
+        lambda peer, f: e.PeerUnauthenticated(peer=f["peer"], reason=f"{f['reason']} (reported by {peer})"),
         ("The connection with {peer} is not authenticated: {reason}.", "Show a valid certificate of the authority."),
     ),
     e.CallNotAllowed: _Row(
@@ -282,7 +285,7 @@ _TABLE: dict[type[BaseException], _Row] = {
         ("position",),
         lambda peer, f: e.DataError(
             f"{peer} refuses the request: row {f['position']} has an id that came before",
-            hint="every id may stand once; remove the duplicate",
+            hint="remove the duplicate: every id may occur once",
         ),
         ("Row {position} of the request has an id that came before.", "Remove duplicate ids."),
         (_field_of("ids", "row {position}, counted from 1, has an id that came before"),),
@@ -339,7 +342,7 @@ _TABLE: dict[type[BaseException], _Row] = {
         ("The protocol cannot go on.", "The log of this party has the reason."),
     ),
 }
-_OWN = _TABLE[e.CannotTakePart]  # of all that only a party's own operator may know
+_OWN = _TABLE[e.CannotTakePart]  # for every error that only a party's own operator may know
 _BY_NAME = {str(pb.ErrorCode.Name(row.code)): row for row in _TABLE.values()}
 
 _WITHOUT_A_ROW = {
@@ -364,7 +367,7 @@ def code_of(error: BaseException) -> pb.ErrorCode:
 
 
 def status_of(error: BaseException) -> Status:
-    """Return what leaves of an error: its code, its public fields, and a sentence made of these."""
+    """Return the public part of an error: its code, its public fields, and a sentence made of these."""
     row = _row_of(error)
     if row is None:
         return status_of_code(pb.INTERNAL)
@@ -404,7 +407,7 @@ def name_of(code: int) -> str:
 
 
 def error_of(status: Status, *, peer: str) -> e.BlindfitError:
-    """The typed error that a peer reported; a report that does not fit the table is just its code."""
+    """Return the typed error that a peer reported; a report that does not fit the table becomes its code."""
     info = _info_of(status)
     if info is None:
         return _rebuild_aborted(peer, "UNKNOWN")
@@ -414,12 +417,12 @@ def error_of(status: Status, *, peer: str) -> e.BlindfitError:
     fields = {name: _text(value) for name, value in info.metadata.items() if name in row.fields}
     try:
         return row.rebuild(peer, fields)
-    except (KeyError, ValueError, OverflowError):  # a field is missing, or is no number
+    except (KeyError, ValueError, OverflowError):  # a field is missing, or is not a number
         return _rebuild_aborted(peer, info.reason)
 
 
 def _info_of(status: Status) -> details_pb.ErrorInfo | None:
-    """Return the ErrorInfo of a Blindfit server; None: no such server has answered."""
+    """Return the ErrorInfo of a Blindfit server; None if no such server has answered."""
     for packed in status.details[:MAX_DETAILS]:
         info = details_pb.ErrorInfo()
         with contextlib.suppress(DecodeError):
@@ -428,7 +431,7 @@ def _info_of(status: Status) -> details_pb.ErrorInfo | None:
     return None
 
 
-_GRPC_LIMITS = {  # what gRPC itself says, in part
+_GRPC_LIMITS = {  # parts of gRPC's own sentences
     "rpc limit exceeded": "calls at once in its process",
     "metadata": "size of a call's metadata",
     "larger than max": "size of one gRPC message",
@@ -440,16 +443,16 @@ def _grpc_limit(details: str) -> str:
 
 
 def read_peer_status(call_error: grpc.aio.AioRpcError) -> Status | None:
-    """Return what a Blindfit server reports about a failed call; None: nothing, or nothing readable."""
+    """Return a Blindfit server's report about a failed call; None if the server sent nothing readable."""
     try:
         status = rpc_status.from_call(call_error)
-    except (ValueError, TypeError, DecodeError):  # not of this call, or no status
+    except (ValueError, TypeError, DecodeError):  # not a status, or not of this call
         return None
     return status if status is not None and _info_of(status) else None
 
 
 def error_of_call(call_error: grpc.aio.AioRpcError, *, peer: str, address: str, step: str) -> e.BlindfitError:
-    """The typed error behind a failed call: the peer's own report where there is one, else what gRPC says."""
+    """Return the typed error behind a failed call: the peer's own report if there is one, else gRPC's."""
     if (said := read_peer_status(call_error)) is not None:
         return error_of(said, peer=peer)
     code = call_error.code()
@@ -459,8 +462,8 @@ def error_of_call(call_error: grpc.aio.AioRpcError, *, peer: str, address: str, 
         return e.LimitExceeded(peer=peer, step=step, limit=_grpc_limit(call_error.details() or ""))
     if code is Code.UNIMPLEMENTED:
         return e.CallNotAllowed(peer=peer, method=step)
-    # Our servers say what is wrong. Without their word the others are gRPC's own for a call that was cut off; the
-    # first also for a write to a call that the server has ended, so that only another call learns why.
+    # Our servers report what is wrong. Without their report these codes are gRPC's own, for a call that was cut off.
+    # The first comes also from a write to a call that the server has ended, so that only another call finds the reason.
     if code in (Code.INTERNAL, Code.UNKNOWN, Code.CANCELLED, Code.UNAVAILABLE):
         return e.PeerUnreachable(peer=peer, address=address, step=step, reason="the connection was lost")
     return e.TransportError(f"the call to {peer} failed at step {step} with {code.name}", peer=peer, step=step)

@@ -1,7 +1,7 @@
 """The gRPC channel between the parties of a session: ordered, exactly once, resumable; frames.py has the rules.
 
-For each session and ordered pair there is one stream, opened by the sender. Back-pressure is HTTP/2's: a receiver whose
-inbox is full stops reading, and a sender whose outbox is full waits.
+The sender opens one stream for each session and ordered pair. Back-pressure is HTTP/2's: a receiver whose inbox is full
+stops reading, and a sender whose outbox is full waits.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ log = structlog.get_logger(__name__)
 
 M = TypeVar("M")
 
-ABORT_S = 2.0  # how long a failed session tries to tell its peers
-END_S = 2.0  # and one that is through
-LOST_ANOTHER = frozenset({"PEER_UNREACHABLE", "PEER_TIMEOUT", "PEER_ABORTED", "CUT_OFF"})  # why a peer ends a session
-HELLO_S = 10.0  # how long a new stream may take for its Hello
+ABORT_S = 2.0  # time in which a failed session tries to inform its peers
+END_S = 2.0  # time in which a completed session tries to inform its peers
+LOST_ANOTHER = frozenset({"PEER_UNREACHABLE", "PEER_TIMEOUT", "PEER_ABORTED", "CUT_OFF"})  # the peer lost another party
+HELLO_S = 10.0  # longest time that a new stream may take for its Hello
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -56,7 +56,7 @@ class Encoded:
 
 
 class Accounts:
-    """What every peer makes this process hold."""
+    """Sizes of the messages that every peer makes this process hold."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -67,15 +67,17 @@ class Accounts:
 
 
 class ExchangeChannel:
-    """A session's channel: what a protocol sees.
+    """A session's channel, in the form that a protocol uses.
 
     Args:
         peers: name and address of every other party of the session.
-        roles: of every party of the session, this one too.
-        listed: what the tables of the session's protocols let them send each other.
-        account_of: of a peer, over all sessions; a session alone in its process counts by itself.
-        on_waiting: told for whom and what this party waits; an empty name when it goes on.
-        waits: where it is noted for whom this party waits.
+        roles: role of every party of the session, this party included.
+        listed: messages that the tables of the session's protocols allow between them.
+        account_of: function that returns a peer's account over all sessions; by default the session has its own
+            accounts.
+        on_waiting: function that gets the party and the step that this party waits for; an empty name when it
+            continues.
+        waits: record of the parties that this party waits for.
     """
 
     def __init__(
@@ -111,47 +113,50 @@ class ExchangeChannel:
         self._is_closed = False
         self.on_waiting = on_waiting
         self.on_received: Callable[[str, str, bytes], None] = lambda _sender, _kind, _data: None
-        self.bytes_sent = self.messages_sent = 0  # of messages, without what frames and TLS add
+        self.bytes_sent = self.messages_sent = 0  # for messages, without the additions of frames and TLS
 
     def start(self) -> None:
-        """From now on somebody reads; what comes before waits on its way."""
+        """Start reading. Messages that came before wait in their streams."""
         for arrivals in self._arrivals.values():
             arrivals.start()
 
     async def send(self, to: str, message: object) -> None:
-        """Returns when the message is on its way; a failure to bring it is raised by a later call.
+        """Return when the message is on its way; a later call raises a failure to bring it.
 
         Raises:
             TransportError, ProtocolError: the link has failed.
-            LocalProtocolError: no table lists the message; nothing left.
+            LocalProtocolError: no table lists the message; it was not sent.
         """
-        await self.bring(to, self.encoded(to, message))
+        await self.bring(to, self.encode(to, message))
 
-    def encoded(self, to: str, message: object) -> Encoded:
-        """A message as it will leave; in any thread. Raises LocalProtocolError, as `send`."""
+    def encode(self, to: str, message: object) -> Encoded:
+        """Return the encoding of a message; any thread may call this. Raise LocalProtocolError as `send` does."""
         self._gate.check_sent(message, to)
         return Encoded(type(message).__name__, codec.encode(message))
 
     async def bring(self, to: str, message: Encoded) -> None:
-        """The rest of `send`."""
+        """Send an encoded message."""
         await self._link(to).send(message.step, message.data)
         self.bytes_sent += len(message.data)
         self.messages_sent += 1
 
     async def receive(self, sender: str, kind: type[M]) -> M:
-        """Raises:
-        PeerAborted, PeerTimeout, PeerUnreachable: nothing more comes, or not in time.
-        MalformedMessage, UnexpectedStep, LimitExceeded: something else came.
+        """Return the next message of a sender.
+
+        Raises:
+            PeerAborted, PeerTimeout, PeerUnreachable: no more messages come, or not in time.
+            MalformedMessage, UnexpectedStep, LimitExceeded: another message came.
         """
         arrivals, step = self._arrivals_of(sender), kind.__name__
         self._gate.check_asked(kind, sender)
-        self.on_waiting(sender, step)  # also for what is there: whether it is, is no matter of those who are told
+        # Also for a message that is here already: the coordinator, which gets the report, must not learn that.
+        self.on_waiting(sender, step)
         try:
             await arrivals.wait(step)
         finally:
             self.on_waiting("", step)
         arrived = arrivals.inbox.pop()
-        arrivals.changed.notify()  # a reader that waits for room may go on
+        arrivals.changed.notify()  # a reader that waits for space may continue
         if arrived is None or arrived.abort_code is not None:
             raise self._end_of(sender)
         if arrived.step != step:
@@ -161,7 +166,7 @@ class ExchangeChannel:
         return message
 
     async def wait_for(self, done: Awaitable[object], peer: str, step: str, timeout_s: float) -> None:
-        """Waits for something that a peer does outside this stream; its abort or its cut ends the wait."""
+        """Wait for something that a peer does outside this stream; its abort or its cut ends the wait."""
         arrivals = self._arrivals_of(peer)
         arrivals.step = step
         task = asyncio.ensure_future(done)
@@ -180,7 +185,7 @@ class ExchangeChannel:
         task.result()
 
     def _end_of(self, peer: str) -> BlindfitError:
-        """Why nothing more comes: said again to whoever asks again."""
+        """Return the reason why no more messages come. Every call returns the same reason."""
         arrivals = self._arrivals[peer]
         abort: Arrived | None = arrivals.inbox.abort
         if abort is not None and abort.abort_code is not None:
@@ -190,13 +195,14 @@ class ExchangeChannel:
         return arrivals.failure or LocalProtocolError("the session is closed", session=self.session)
 
     def _find_lost_behind(self, said: PeerAborted) -> BlindfitError | None:
-        """Of a peer that ended the session because it lost another one: the stream of that one, where it is cut here
-        too."""
+        """Return the failure of the stream of another party, if the peer ended the session because it lost that party,
+        and the party's stream is cut here too.
+        """
         if said.code in LOST_ANOTHER:
             for peer in sorted(self._arrivals, key=lambda name: name != said.lost):
                 arrivals = self._arrivals[peer]
                 if arrivals.inbox.abort is not None or arrivals.inbox.has_ended:
-                    continue  # it said farewell, or was through
+                    continue  # it reported its abort, or had finished
                 if isinstance(arrivals.failure, TransportError):
                     return arrivals.failure
                 if arrivals.clock is not None:
@@ -204,13 +210,13 @@ class ExchangeChannel:
         return None
 
     async def close(self, error: BaseException | None = None) -> None:
-        """Brings what is still on its way; or tells every peer that the session has failed.
+        """Bring all messages that are still on their way, or inform every peer that the session has failed.
 
-        When it raises or is cancelled before that, `close(error)` must follow.
+        If this raises or is cancelled before that, `close(error)` must follow.
 
         Raises:
             TransportError, ProtocolError: a peer did not receive everything, so the session has failed after all.
-            UnexpectedStep: a peer sent what was not read.
+            UnexpectedStep: a peer sent a message that was not read.
         """
         if self._is_closed:
             return
@@ -229,13 +235,13 @@ class ExchangeChannel:
             await self._let_go()
 
     async def _end(self) -> None:
-        """Tells whoever is still there."""
+        """Inform the peers that are still there."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(END_S):
                 await asyncio.gather(*(link.end() for link in self._links.values()))
 
     async def discard(self) -> None:
-        """Ends a channel that was never used: nobody is told, nothing is kept."""
+        """End a channel that was never used. No peer is informed, and nothing is kept."""
         self._read_no_more()
         await self._let_go()
 
@@ -252,17 +258,18 @@ class ExchangeChannel:
                 raise result
 
     def require_all_read(self, but: type | None = None) -> None:
-        """A farewell is no message: who has failed after sending everything takes nothing away from this party.
+        """Check that all messages were read. An abort does not count: a peer that fails after it sent everything has no
+        effect on this party.
 
         Args:
             but: a message that may have come early.
 
         Raises:
-            UnexpectedStep: something else came, and nobody has read it, or may.
+            UnexpectedStep: another message came, which this party has not read or may not read.
         """
         for peer, arrivals in self._arrivals.items():
             if isinstance(arrivals.failure, UnexpectedStep):
-                raise arrivals.failure  # it was not even taken in
+                raise arrivals.failure  # the message was refused at its arrival
             got = arrivals.inbox.unread
             if got and (but is None or got != but.__name__):
                 raise UnexpectedStep(
@@ -274,8 +281,8 @@ class ExchangeChannel:
             arrivals.let_go(LocalProtocolError("the session is closed", session=self.session))
         if self._links:
             await asyncio.wait([asyncio.create_task(link.close()) for link in self._links.values()])
-            self._links.clear()  # and what they could not bring
-        # An ended session is remembered for a while: what it sent, received and failed with is not.
+            self._links.clear()  # with the messages that they could not bring
+        # An ended session is remembered for a while, without its messages and its failure's frames.
         self.on_received, self.on_waiting = _hears_no_more, _waits_no_more
         for arrivals in self._arrivals.values():
             if arrivals.failure is not None:
@@ -287,9 +294,9 @@ class ExchangeChannel:
             self._open_link(peer).abort(_abort_code(error), step, lost)
 
     def _find_lost(self, error: BaseException) -> str:
-        """Whom of the session's parties this one blames for its own end."""
+        """Return the party of the session that this party blames for its own end; "" if it blames no party."""
         if isinstance(error, PeerAborted) and error.code == "CANCELLED":
-            return ""  # nobody is lost: who has cancelled it tells everybody
+            return ""  # no party is lost: the party that cancelled informs all others
         root = root_party(error) if isinstance(error, BlindfitError) else ""
         return root if root in (*self.peers, self.name) else ""
 
@@ -300,7 +307,7 @@ class ExchangeChannel:
     def _open_link(self, to: str) -> Link:
         if to not in self._links:
             outbox = Outbox(self.session, self.name, to, self._limits)
-            fail = self._arrivals[to].fail  # who cannot be told anything will not answer either
+            fail = self._arrivals[to].fail  # a peer that cannot be informed will not answer either
             self._links[to] = Link(outbox, self.peers[to], self._open_peer, self._timeouts, fail, self.waits)
         return self._links[to]
 
@@ -315,7 +322,7 @@ class ExchangeChannel:
             raise LocalProtocolError("the session is closed", session=self.session)
 
     def accept(self, sender: str, frames: AsyncIterator[pb.Frame], hello: pb.Frame) -> AsyncGenerator[pb.Ack]:
-        """One stream of a sender. It takes the place of an older one. Called by the servicer."""
+        """Return one stream of a sender, which replaces an older one. The servicer calls this."""
         return self._arrivals[sender].accept(frames, hello)
 
 
@@ -332,7 +339,7 @@ def _abort_code(error: BaseException) -> int:
 
 
 class ExchangeServicer(exchange_pb2_grpc.ExchangeServicer):
-    """Routes each stream to its session; the guard around it has already named the caller."""
+    """The service that routes each stream to its session; the guard around it has already identified the caller."""
 
     def __init__(self, session_of: Callable[[str], ExchangeChannel | None], caller_of: Callable[[], str]) -> None:
         self._session_of, self._caller_of = session_of, caller_of
@@ -355,7 +362,7 @@ class ExchangeServicer(exchange_pb2_grpc.ExchangeServicer):
             raise MalformedMessage(culprit=sender, field="body", reason="the first frame is not a Hello")
         channel = self._session_of(first.session)
         if channel is None or sender not in channel.peers:
-            # One answer for both: who is not in a session does not learn that it exists.
+            # The answer is the same for both: a party outside a session does not learn that it exists.
             raise SessionUnknown("no such session")
         async with contextlib.aclosing(channel.accept(sender, frames, first)) as acks:
             async for ack in acks:

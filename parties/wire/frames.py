@@ -6,12 +6,12 @@
     frames n+1, n+2 ...              ->      accepted if the next one, ignored if seen, refused after a gap
                                      <-      Ack(received = n+1), once the message is whole ...
 
-After a cut the sender says Hello again. It keeps every frame until it is acknowledged. Acknowledged are whole messages:
-a part of one is let go with its stream, so that nobody makes us keep what he never finishes.
+After a cut the sender repeats Hello. It keeps every frame until the frame is acknowledged. Only whole messages are
+acknowledged: a part of a message is dropped with its stream, so that no peer makes us keep a message that never ends.
 
-Neither side can lose its state unnoticed. A receiver that did acknowledges less than before; a sender that did says
-Hello with the name of another outbox. (Received only once, a Hello would let the new sender's first frames pass for
-the old one's, and be ignored.)
+Neither side can lose its state without notice. A receiver that lost its state acknowledges less than before. A sender
+that lost its state sends Hello with the name of another outbox. (Otherwise the new sender's first frames would count as
+the old sender's, and be ignored.)
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from blindfit.parties.wire.limits import Limits
 from blindfit.protos import exchange_pb2 as pb
 
 MAX_STEP_CHARS = 64
-ENTRY_BYTES = 256  # what an object costs beside its data: without it, empty messages would fill the memory
+ENTRY_BYTES = 256  # cost of an object in addition to its data: without it, empty messages would fill the memory
 
 
 @dataclass(repr=False)
 class Outbox:
-    """What one session still has to bring to one receiver."""
+    """Frames that one session still has to bring to one receiver."""
 
     session: str
     sender: str
@@ -45,7 +45,7 @@ class Outbox:
     _has_ended: bool = False
 
     def put(self, step: str, data: bytes) -> None:
-        """Raises LimitExceeded, LocalProtocolError: nothing was put."""
+        """Add a message. Raise LimitExceeded or LocalProtocolError if nothing was added."""
         if self._has_ended:
             raise LocalProtocolError("nothing can be sent after the end", session=self.session, step=step)
         if len(data) > self.limits.max_typed_message_bytes:
@@ -61,7 +61,7 @@ class Outbox:
             self._append(self._frame("", end=pb.End()))
 
     def abort(self, code: int, step: str, lost: str = "") -> None:
-        """The last frame; a second abort says nothing new."""
+        """Add the last frame; a second abort adds nothing."""
         if not self._has_ended:
             self._has_ended = True
             self._append(self._frame(step, abort=pb.Abort(code=code, step=step, lost=lost)))  # type: ignore[arg-type]
@@ -70,7 +70,7 @@ class Outbox:
         return pb.Frame(session=self.session, sender=self.sender, hello=pb.Hello(outbox=self.name))
 
     def acknowledge(self, received: int) -> None:
-        """Raises MalformedMessage: an acknowledgement of what was never sent, or that goes back."""
+        """Drop acknowledged frames. Raise MalformedMessage for a number that goes back, or was never sent."""
         if received < self._first_kept - 1:
             self._refuse("goes back: the receiver has lost what it had received")
         if received > self._sequence:
@@ -79,7 +79,7 @@ class Outbox:
             self._kept_bytes -= _size(self._kept.popleft())
 
     def frame_after(self, sequence: int) -> pb.Frame | None:
-        """The next frame to send, for a stream that has sent everything up to `sequence`."""
+        """Return the next frame to send, for a stream that has sent everything up to `sequence`."""
         index = max(sequence + 1 - self._first_kept, 0)
         return self._kept[index] if index < len(self._kept) else None
 
@@ -123,7 +123,7 @@ def _size(frame: pb.Frame) -> int:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Arrived:
-    """A whole message, or the sender's word that it has ended the session."""
+    """A whole message, or the sender's report that it has ended the session."""
 
     step: str
     data: bytes = b""
@@ -137,13 +137,13 @@ class Arrived:
 
 
 class Account:
-    """What one peer makes this process hold, over all sessions."""
+    """Size of the messages that one peer makes this process hold, over all sessions."""
 
     def __init__(self, peer: str, most: int) -> None:
         self._peer, self._most, self.held = peer, most, 0
 
     def take(self, size: int, step: str) -> None:
-        """Raises LimitExceeded: nothing was taken."""
+        """Add a size. Raise LimitExceeded if nothing was added."""
         if self.held + size > self._most:
             whose = f"{self._most} bytes of unread messages of {self._peer}, over all sessions"
             raise LimitExceeded(peer=self._peer, step=step, limit=whose)
@@ -155,29 +155,31 @@ class Account:
 
 @dataclass(repr=False)
 class Inbox:
-    """What one session has received from one sender."""
+    """Messages that one session has received from one sender."""
 
     session: str
     sender: str
     limits: Limits
-    account: Account  # the sender's
-    check_name: Callable[[str], None] = lambda _name: None  # of a message; raises where it may not come
-    received: int = 0  # on the stream that is open
-    acknowledged: int = 0  # the last frame of the last whole message
-    abort: Arrived | None = None  # known at once, whatever still waits before it
-    has_ended: bool = False  # the sender, in good order
-    _outbox: str = ""  # the sender's
+    account: Account  # account of the sender
+    check_name: Callable[[str], None] = lambda _name: None  # check of a message's name; raises if it may not come
+    received: int = 0  # frames on the open stream
+    acknowledged: int = 0  # number of the last frame of the last whole message
+    abort: Arrived | None = None  # known at once, before the messages that still wait
+    has_ended: bool = False  # True if the sender ended without an error
+    _outbox: str = ""  # name of the sender's outbox
     _step: str = ""
     _part: bytearray = field(default_factory=bytearray)
     _arrived: deque[Arrived] = field(default_factory=deque)
     _arrived_bytes: int = 0
 
     def accept(self, frame: pb.Frame) -> None:
-        """Raises:
-        MalformedMessage: a gap, another session, sender or outbox, an empty frame, a step that is none or changes
-            within a message.
-        UnexpectedStep: a message that may not come.
-        LimitExceeded: a chunk or a message larger than the limit, or the sender's account is full.
+        """Accept a frame.
+
+        Raises:
+            MalformedMessage: a gap, another session, sender or outbox, an empty frame, or a step that is missing or
+                changes within a message.
+            UnexpectedStep: a message that may not come.
+            LimitExceeded: a chunk or a message larger than the limit, or the sender's account is full.
         """
         self._require(frame.session == self.session, "session", "is another session's")
         self._require(frame.sender == self.sender, "sender", "is not the certificate's name")
@@ -188,12 +190,12 @@ class Inbox:
         self._require(body is not None, "body", "is missing")
         self._require(self._outbox != "", "body", "comes before a Hello")
         if 1 <= frame.sequence <= self.received:
-            return  # sent again after a cut
+            return  # a repeat after a cut
         self._require(frame.sequence == self.received + 1, "sequence", "leaves a gap")
         self._require(self.abort is None, "body", "comes after an abort")
         self._require(not self.has_ended, "body", "comes after the end")
         if body == "abort":
-            self.drop_part()  # first: half a message must leave room for the word that no more will come
+            self.drop_part()  # first: the report that no more will come needs space
             self.account.take(ENTRY_BYTES, "")
             step, lost = (printable(text[:MAX_STEP_CHARS]) for text in (frame.abort.step, frame.abort.lost))
             self.abort = Arrived("", abort_code=frame.abort.code, abort_step=step, abort_lost=lost)
@@ -229,7 +231,7 @@ class Inbox:
             self._part = bytearray()
 
     def _add(self, arrived: Arrived) -> None:
-        """What it takes is counted already."""
+        """Add a message whose size is counted already."""
         self._arrived.append(arrived)
         self._arrived_bytes += arrived.size
 
@@ -242,20 +244,20 @@ class Inbox:
         return arrived
 
     def drop_part(self) -> None:
-        """Of a message that is not whole, and whose stream has ended: the sender brings it again."""
+        """Drop the part of a message whose stream has ended: the sender brings the message again."""
         self.account.free(len(self._part))
         self._part = bytearray()
         self.received = self.acknowledged
 
     def clear(self) -> None:
-        """Lets go of everything that nobody will read any more."""
+        """Drop everything that nobody will read any more."""
         while self.pop() is not None:
             pass
         self.drop_part()
 
     @property
     def unread(self) -> str:
-        """The name of a message that came, perhaps not yet whole, and was not read; empty: there is none."""
+        """Name of a message that came, perhaps not yet whole, and was not read; empty if there is no such message."""
         names = [arrived.step for arrived in self._arrived if arrived.abort_code is None]
         return names[0] if names else self._step if self._part else ""
 
@@ -269,7 +271,7 @@ class Inbox:
 
     @property
     def is_full(self) -> bool:
-        """A message of any size that is the next to be read comes whole."""
+        """True if the inbox takes no more. The next message to be read always comes whole, in any size."""
         return not self.is_empty and self.held_bytes > self.limits.window_bytes
 
     def _require(self, condition: bool, name: str, reason: str) -> None:

@@ -1,10 +1,10 @@
-"""The edge: who calls, whether they may, and what they are told when something goes wrong.
+"""The edge of a party: it identifies each caller, checks permission, and answers errors.
 
-Every call of every service passes here. It is the one place with a broad `except`: by default grpc.aio sends the text
-of an exception to the peer. It parses requests itself for the same reason, and only after the caller was let in.
+Every call of every service passes here. Only this module has a broad `except`: by default grpc.aio sends the text of an
+exception to the peer. For the same reason it parses requests itself, after the caller was admitted.
 
-It reads them itself too: grpc.aio would wait for the one request of a call before it asked anybody who calls, so that
-calls whose request never comes would be nobody's.
+It also reads requests itself. grpc.aio would wait for the single request of a call before it identifies the caller. A
+call whose request never comes would then count for no caller.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ log = structlog.get_logger(__name__)
 DATA_ROLES = frozenset({"active", "passive", "measurement", "key-node"})
 ALL_ROLES = DATA_ROLES | {"coordinator"}
 
-# Who may call what. A method that is not here may be called by nobody.
+# Roles that may call each method. A method that is not here may be called by nobody.
 ALLOWED: dict[str, frozenset[str]] = {
     "/blindfit.v1.Control/Describe": frozenset({"coordinator"}),
     "/blindfit.v1.Control/Propose": frozenset({"coordinator"}),
@@ -62,21 +62,23 @@ ALLOWED: dict[str, frozenset[str]] = {
     "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo": ALL_ROLES,
 }
 
-REQUEST_S = 10.0  # how long the one request of a call may take
+REQUEST_S = 10.0  # longest time that the single request of a call may take
 
 _caller: ContextVar[str] = ContextVar("caller")
 
 
 def current_caller() -> str:
-    """The authenticated name of whoever makes the call that is being served."""
+    """Return the authenticated name of the caller of the current call."""
     return _caller.get()
 
 
 class Guard(grpc.aio.ServerInterceptor):
-    """Args:
-    caller_of: a call's context -> the name in the caller's certificate; raises PeerUnauthenticated.
-    roles: the peers that this party knows, and the role of each.
-    check_again: asked at every message of a call that has been let in; raises PeerUnauthenticated.
+    """The interceptor of every call.
+
+    Args:
+        caller_of: function from a call's context to the name in the caller's certificate; raises PeerUnauthenticated.
+        roles: role of each peer that this party knows.
+        check_again: check at every message of an admitted call; raises PeerUnauthenticated.
     """
 
     def __init__(
@@ -94,7 +96,9 @@ class Guard(grpc.aio.ServerInterceptor):
         self._connections: Counter[str] = Counter()
 
     def is_serving(self, connection: str) -> bool:
-        """Whether an admitted call goes on over this connection, as gRPC names it: ipv4:127.0.0.1:40000."""
+        """Return True if a connection carries an admitted call. gRPC's name of a connection is such as
+        ipv4:127.0.0.1:40000.
+        """
         return connection in self._connections
 
     async def intercept_service(
@@ -117,7 +121,7 @@ class Guard(grpc.aio.ServerInterceptor):
     def _guard_unary(self, method: str, handler: Any) -> Any:
         behaviour = handler.unary_unary or handler.stream_unary
 
-        async def guarded(raw: AsyncIterator[bytes], context: Any) -> Any:
+        async def serve(raw: AsyncIterator[bytes], context: Any) -> Any:
             try:
                 with self._admit(method, context):
                     result = behaviour(await self._parse_request(raw, handler, method, context), context)
@@ -125,16 +129,16 @@ class Guard(grpc.aio.ServerInterceptor):
             except Exception as error:  # noqa: BLE001 - the edge
                 await self._abort(method, context, error)
 
-        return guarded
+        return serve
 
     def _guard_stream(self, method: str, handler: Any) -> Any:
         behaviour = handler.unary_stream or handler.stream_stream
 
-        async def guarded(raw: AsyncIterator[bytes], context: Any) -> AsyncIterator[Any]:
+        async def serve(raw: AsyncIterator[bytes], context: Any) -> AsyncIterator[Any]:
             try:
                 with self._admit(method, context):
                     responses = behaviour(await self._parse_request(raw, handler, method, context), context)
-                    if inspect.isawaitable(responses):  # it writes them itself
+                    if inspect.isawaitable(responses):  # the handler writes the responses itself
                         await responses
                         return
                     async with contextlib.aclosing(responses):
@@ -144,11 +148,11 @@ class Guard(grpc.aio.ServerInterceptor):
             except Exception as error:  # noqa: BLE001 - the edge
                 await self._abort(method, context, error)
 
-        return guarded
+        return serve
 
     @contextlib.contextmanager
     def _admit(self, method: str, context: Any) -> Iterator[None]:
-        """Raises PeerUnauthenticated, CallNotAllowed, LimitExceeded."""
+        """Admit a call. Raise PeerUnauthenticated, CallNotAllowed or LimitExceeded."""
         caller = self._caller_of(context)
         _caller.set(caller)
         if self._roles.get(caller) not in ALLOWED.get(method, frozenset()):
@@ -159,10 +163,10 @@ class Guard(grpc.aio.ServerInterceptor):
             yield
 
     async def _parse_request(self, raw: AsyncIterator[bytes], handler: Any, method: str, context: Any) -> Any:
-        """A request, or the requests of a stream, from bytes.
+        """Return a request, or the requests of a stream, from bytes.
 
         Raises:
-            PeerTimeout, MalformedMessage: the one request did not come, or is none.
+            PeerTimeout, MalformedMessage: the single request did not come, or is malformed.
         """
         await self._turns.wait(_caller.get(), is_call=True)
         if handler.request_streaming:
@@ -177,7 +181,9 @@ class Guard(grpc.aio.ServerInterceptor):
         return _parse(data, handler)
 
     async def _parse_all(self, raw: AsyncIterator[bytes], handler: Any, context: Any) -> AsyncIterator[Any]:
-        """Raises PeerUnauthenticated: the caller's certificate was revoked after the call had begun."""
+        """Yield the requests of a stream. Raise PeerUnauthenticated if the certificate was revoked after the call had
+        begun.
+        """
         caller = _caller.get()
         async for data in raw:
             await self._turns.wait(caller)
@@ -192,7 +198,7 @@ class Guard(grpc.aio.ServerInterceptor):
             error = LimitExceeded(peer=self._party, step=method, limit=f"files that {self._party} may have open")
         self._log(method, error)
         status = error_codes.status_of(error)
-        # gRPC's call, its own error and our frames hold each other: what these received would stay with them.
+        # gRPC's call, its own error and our frames refer to each other: the received messages would stay in memory.
         forget_frames(error)
         said = rpc_status.to_status(status)
         await context.abort(said.code, said.details, trailing_metadata=said.trailing_metadata)
@@ -203,7 +209,7 @@ class Guard(grpc.aio.ServerInterceptor):
             said = {"reason": error.message} | ({"hint": error.hint} if error.hint else {})
             log.warning("call failed", method=method, caller=caller, error=type(error).__name__, **said)
         else:
-            # Where, but not what: the text of a foreign exception may hold data.
+            # The place, but not the text: the text of a foreign exception may hold data.
             log.error("call failed", method=method, caller=caller, error=type(error).__name__, where=where(error))
 
 

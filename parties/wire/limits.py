@@ -1,4 +1,4 @@
-"""Every limit of a connection, and what each is in gRPC's own words.
+"""Every limit of a connection, and its names in gRPC.
 
 Each limit is what one peer can make another hold or wait for; several are unlimited in gRPC by default.
 """
@@ -15,30 +15,30 @@ CALLS_BEING_REFUSED = 64
 
 @dataclass(frozen=True)
 class Limits:
-    """The limits of one process; every one is a positive number.
+    """The limits of one process; every limit is a positive number.
 
     Attributes:
-        max_message_bytes: one gRPC message. A chunk and its envelope must fit.
-        chunk_bytes: the payload of one frame.
-        max_typed_message_bytes: one protocol message, put together from its chunks.
-        window_bytes: what a stream may hold unacknowledged or unread before it waits.
-        max_metadata_bytes: the headers of one call.
-        concurrent_streams: calls at once on one connection.
-        calls_of_a_peer: calls at once of one peer, over all its connections. Each peer has its own: none can take
-            another's.
-        connections: to one process, whoever made them; those that shake hands count.
-        connection_idle_s: a connection without a call is closed after this.
-        sessions: sessions at once that one coordinator has proposed.
-        running: sessions of one coordinator that run at once; more of its sessions wait in a queue of their own.
-        proposals_a_day: accepted proposals of one coordinator: the name of each is kept for ever.
-        peer_bytes: what one peer may make a process hold, over all sessions: messages that nobody has read, or that
-            have come in part.
-        unstarted_bytes: the same of a session that has not started; what comes after waits on its way.
-        connect_timeout_s: from the first packet to an authenticated peer.
-        keepalive_time_s: a silent connection is pinged after this.
-        keepalive_timeout_s: and given up after this without an answer.
-        min_ping_interval_s: a peer that pings more often is cut off.
-        reconnect_first_s: the wait before the second attempt to connect; it doubles up to `reconnect_max_s`.
+        max_message_bytes: size of one gRPC message. A chunk and its envelope must fit.
+        chunk_bytes: size of the payload of one frame.
+        max_typed_message_bytes: size of one protocol message, put together from its chunks.
+        window_bytes: size of the data that a stream may hold unacknowledged or unread before it waits.
+        max_metadata_bytes: size of the headers of one call.
+        concurrent_streams: number of calls at once on one connection.
+        calls_of_a_peer: number of calls at once of one peer, over all its connections. Each peer has its own: no peer
+            can take another's.
+        connections: number of connections to one process, from anywhere; connections during the handshake count.
+        connection_idle_s: time after which a connection without a call is closed.
+        sessions: number of sessions at once that one coordinator has proposed.
+        running: number of sessions of one coordinator that run at once; more of its sessions wait in a queue of their
+            own.
+        proposals_a_day: number of accepted proposals of one coordinator; the name of each is kept for ever.
+        peer_bytes: size of the messages that one peer may make a process hold, over all sessions, unread or incomplete.
+        unstarted_bytes: the same size for a session that has not started; later messages wait in their streams.
+        connect_timeout_s: time from the first packet to an authenticated peer.
+        keepalive_time_s: time after which a silent connection is pinged.
+        keepalive_timeout_s: time without an answer to a ping after which the connection is given up.
+        min_ping_interval_s: least time between a peer's pings; a peer that pings more often is cut off.
+        reconnect_first_s: wait before the second attempt to connect; it doubles up to `reconnect_max_s`.
     """
 
     max_message_bytes: int = 4 * MIB
@@ -81,8 +81,11 @@ class Limits:
             )
 
     def calls_of(self, peers: int) -> int:
-        """At once in one process, for `grpc.aio.server(maximum_concurrent_rpcs=...)`: every peer's own, and some that
-        strangers and peers past their limit have until they are told so."""
+        """Return the number of calls at once in one process, for `grpc.aio.server(maximum_concurrent_rpcs=...)`.
+
+        It is the sum of all peers' calls, and some calls for strangers and for peers above their limit, until they are
+        refused.
+        """
         return self.calls_of_a_peer * peers + CALLS_BEING_REFUSED
 
 
@@ -111,7 +114,7 @@ def channel_options(limits: Limits) -> Options:
         ("grpc.http2.max_pings_without_data", 0),  # 0: no limit, or a silent stream would lose its keepalive
         # The exchange and the measurement server's request ids decide what is sent again, not gRPC.
         ("grpc.enable_retries", 0),
-        # Nothing outside the party's own settings may say where a connection goes or how it behaves.
+        # Only the party's own settings may decide where a connection goes and how it behaves.
         ("grpc.enable_http_proxy", 0),
         ("grpc.service_config_disable_resolution", 1),
     ]
@@ -121,15 +124,15 @@ def _common_options(limits: Limits) -> Options:
     return [
         ("grpc.max_send_message_length", limits.max_message_bytes),
         ("grpc.max_receive_message_length", limits.max_message_bytes),
-        # Between the first of these and the second, gRPC refuses at random; equal, the limit is exact.
+        # Between the first of these and the second, gRPC refuses at random; with equal values the limit is exact.
         ("grpc.max_metadata_size", limits.max_metadata_bytes),
         ("grpc.absolute_max_metadata_size", limits.max_metadata_bytes),
-        # Left to itself, gRPC reads ahead as far as the line is fast: 32 streams that nobody read took 1.1 GiB.
+        # By default gRPC reads ahead as far as the line is fast: 32 streams that nobody read took 1.1 GiB.
         ("grpc.http2.bdp_probe", 0),
         ("grpc.http2.lookahead_bytes", limits.window_bytes),
         ("grpc.keepalive_time_ms", _ms(limits.keepalive_time_s)),
         ("grpc.keepalive_timeout_ms", _ms(limits.keepalive_timeout_s)),
-        ("grpc.http2.ping_timeout_ms", _ms(limits.keepalive_timeout_s)),  # else a minute, whatever the one above says
+        ("grpc.http2.ping_timeout_ms", _ms(limits.keepalive_timeout_s)),  # else a minute, in spite of the option above
         ("grpc.keepalive_permit_without_calls", 1),
     ]
 

@@ -31,7 +31,7 @@ log = structlog.get_logger(__name__)
 M = TypeVar("M")
 OpenPeer = Callable[[str, str], Awaitable[grpc.aio.Channel]]  # (peer, address) -> an authenticated channel
 
-FIRST_WAIT_S = 0.05  # before the second attempt to connect; it doubles
+FIRST_WAIT_S = 0.05  # wait before the second attempt to connect; it doubles
 LONGEST_WAIT_S = 2.0
 
 
@@ -39,14 +39,15 @@ LONGEST_WAIT_S = 2.0
 class Timeouts:
     """Deadlines of a session, in seconds."""
 
-    step_s: float = 120.0  # the longest a peer may take for one step
-    reconnect_s: float = 30.0  # how long a cut may last
+    step_s: float = 120.0  # longest time that a peer may take for one step
+    reconnect_s: float = 30.0  # longest time that a cut may last
 
 
 class Signal:
-    """Wakes everyone who waits for a change, and loses none.
+    """Wake every task that waits for a change, and lose no change.
 
-    (An asyncio.Event would: one waiter's clear() can come between another's set() and the waiter that it is for.)
+    (An asyncio.Event would lose some: one waiter's clear() can come between another's set() and the waiter that needs
+    it.)
     """
 
     def __init__(self) -> None:
@@ -54,7 +55,7 @@ class Signal:
 
     def notify(self) -> None:
         for waiter in self._waiting:
-            if not waiter.done():  # one that is cancelled has not gone yet
+            if not waiter.done():  # a cancelled waiter is still in the list
                 waiter.set_result(None)
         self._waiting.clear()
 
@@ -72,8 +73,8 @@ class Link:
     """Brings one outbox to its receiver; opens the stream again after a cut.
 
     Args:
-        on_failure: told when nothing more can be brought.
-        waits: of the session, where it is noted for whom this link waits.
+        on_failure: function that is called when nothing more can be brought.
+        waits: record of the session's waits, to which this link adds its own.
     """
 
     def __init__(
@@ -90,7 +91,7 @@ class Link:
         self._changed = Signal()
         self._failure: BlindfitError | None = None
         self._step = "connect"
-        self._sent = 0  # on the stream that is open: every frame up to this one
+        self._sent = 0  # last frame that was sent on the open stream
         self._is_open = self._was_open = False
         self._task = asyncio.create_task(self._keep_open(), name=f"link to {outbox.receiver}")
         self._task.add_done_callback(self._on_end)
@@ -104,13 +105,13 @@ class Link:
         self._changed.notify()
 
     async def flush(self, timeout_s: float) -> None:
-        """Until the receiver has everything."""
+        """Wait until the receiver has everything."""
         await self._until(lambda: self._outbox.is_empty, timeout_s)
         if self._failure is not None and not self._outbox.is_empty:
             raise self._failure
 
     async def end(self) -> None:
-        """Until the receiver knows, if it is still there."""
+        """Wait until the receiver knows of the end, if it is still there."""
         if self._is_open:
             self._outbox.end()
             self._changed.notify()
@@ -149,7 +150,7 @@ class Link:
             self._on_failure(self._failure)
 
     async def _keep_open(self) -> None:
-        """Stream after stream, until one fails for good or a cut lasts too long."""
+        """Open stream after stream, until one fails for good or a cut lasts too long."""
         now, stood_s = asyncio.get_running_loop().time, self._waits.pulse.stood_s
         cut, wait_s = now(), FIRST_WAIT_S
         error: BlindfitError | None = None
@@ -168,15 +169,16 @@ class Link:
             wait_s = min(2 * wait_s, LONGEST_WAIT_S)
 
     async def _stream_until_cut(self, give_up: float, before: BlindfitError | None) -> BlindfitError:
-        """
+        """Run a stream until a cut.
+
         Args:
-            before: why the last stream ended, which says more than that there was no time for another one.
+            before: reason for the end of the last stream, which explains more than that the time was over.
 
         Returns:
-            Why the stream ended, if another one may go on from there.
+            The reason for the end of the stream, if another stream may continue from there.
 
         Raises:
-            BlindfitError: another one would not help.
+            BlindfitError: another stream would not help.
         """
         error: BlindfitError
         try:
@@ -194,7 +196,7 @@ class Link:
         except PeerUnauthenticated as refused:
             if not self._was_open:
                 raise
-            error = refused  # it accepted us before: a handshake that is cut off looks like a refusal
+            error = refused  # the peer accepted us before, so a handshake that was cut off only looks like a refusal
         except (TimeoutError, asyncio.InvalidStateError):
             if self._is_open:
                 return self._unreachable("the stream was cut")
@@ -202,7 +204,7 @@ class Link:
         return error
 
     async def _stream(self, opening: asyncio.Timeout) -> None:
-        """One stream, from Hello until the receiver closes it."""
+        """Run one stream, from Hello until the receiver closes it."""
         channel = await self._open_peer(self._outbox.receiver, self._address)
         try:
             call: Any = exchange_pb2_grpc.ExchangeStub(channel).Open()  # type: ignore[no-untyped-call]
@@ -218,7 +220,7 @@ class Link:
             await channel.close()
 
     async def _write_frames(self, call: Any) -> None:
-        # A write to a call that has ended fails with a status of grpc.aio's own; who reads the call knows why it ended.
+        # A write to a call that has ended fails with grpc.aio's own status; the reader of the call knows why it ended.
         with contextlib.suppress(asyncio.InvalidStateError, grpc.aio.AioRpcError):
             while True:
                 frame = self._outbox.frame_after(self._sent)
@@ -234,19 +236,19 @@ class Link:
         raise self._unreachable("it closed the stream")
 
     async def _read_ack(self, call: Any) -> bool:
-        """Whether the stream goes on."""
+        """Read an acknowledgement; return True if the stream continues."""
         ack = await call.read()
         if ack is grpc.aio.EOF:
             return False
-        if ack is None:  # what grpc.aio makes of bytes that do not parse
+        if ack is None:  # grpc.aio returns None for bytes that do not parse
             raise MalformedMessage(culprit=self._outbox.receiver, field="ack", reason="is not a protobuf message")
         if self._is_open and ack.received == self._outbox.acknowledged:
-            raise MalformedMessage(  # it could say so as often as it likes
+            raise MalformedMessage(  # the receiver could repeat it without end
                 culprit=self._outbox.receiver, field="received", reason="acknowledges nothing new"
             )
         self._outbox.acknowledge(ack.received)
         if not self._is_open:
-            self._sent = ack.received  # the first: where this stream begins
+            self._sent = ack.received  # the first acknowledgement: the place at which this stream begins
         self._changed.notify()
         return True
 
@@ -255,13 +257,13 @@ class Link:
 
 
 def _may_mend(error: BlindfitError, was_open: bool) -> bool:
-    """Whether a new stream may get further: a cut, or a peer that has not heard of the session yet."""
+    """Return True if a new stream may get further: after a cut, or if the peer does not know the session yet."""
     if isinstance(error, PeerAborted):
         return error.code == "SESSION_UNKNOWN" and not was_open
     return isinstance(error, PeerUnreachable)
 
 
 async def _together(*works: Coroutine[Any, Any, None]) -> None:
-    """Runs all until one fails, and leaves none behind. Raises the failure; of several, the first work's."""
+    """Run all until one fails, and cancel the others. Raise the failure; of several, the first work's."""
     for failure in await failures_of([asyncio.create_task(work) for work in works]):
         raise failure

@@ -1,4 +1,4 @@
-"""Whether an address can be listened on, asked before gRPC is: it would print a line of its own first."""
+"""Check that an address can be listened on, before gRPC tries: gRPC would first print a line of its own."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ OWN = "name an address of this machine, and a port that this user may have"
 
 
 def check_free(listen: str) -> None:
-    """
+    """Check that an address is free.
+
     Args:
-        listen: "host:port"; anything else that gRPC understands is left to it.
+        listen: "host:port"; any other form is left to gRPC.
 
     Raises:
-        ConfigError: none of the host's addresses can be bound.
+        ConfigError: no address of the host can be bound.
     """
     host, colon, port = listen.rpartition(":")
     if not colon or not port.isdecimal() or not 0 < int(port) < 2**16:
@@ -39,9 +40,9 @@ def cannot_bind(listen: str, reason: str = "", hint: str = TAKEN) -> ConfigError
 
 
 def _try_to_bind(family: int, address: object) -> OSError | None:
-    """Why it cannot be bound."""
+    """Return the error if the address cannot be bound."""
     with socket.socket(family, socket.SOCK_STREAM) as trial:
-        trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as gRPC does
+        trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # gRPC sets this option too
         try:
             trial.bind(address)  # type: ignore[arg-type]
         except OSError as error:

@@ -1,6 +1,6 @@
 """Notice that this process stood still: a signal stopped it, its machine slept, or its own work held it up.
 
-A deadline that passes while a party cannot run says nothing about the peer for which the party waits.
+A deadline that passes while a party cannot run proves nothing about the peer for which the party waits.
 """
 
 from __future__ import annotations

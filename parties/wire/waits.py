@@ -30,8 +30,8 @@ log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
 
-MOST_S = 10.0  # the longest time that parties get to answer whom they wait for
-ALONE_S = 1.0  # the longest time that the last of them gets, when all others have answered
+MOST_S = 10.0  # longest time in which parties must report for whom they wait
+ALONE_S = 1.0  # longest time for the last party, when all others have answered
 MOST_WAITS = 64
 MAX_STEP_CHARS = 64
 LONG_STILL = 0.5  # a process that stood still for this share of a deadline explains that the deadline passed
@@ -52,14 +52,14 @@ class Wait:
 
 @dataclass(frozen=True)
 class Report:
-    """What is known of one party in a session.
+    """Knowledge about one party in a session.
 
     Attributes:
-        waits: whom it waits for, the oldest wait first; empty: it works, or its part is over.
-        still_s: the longest time that its process stood still in this session.
-        is_ending: it has met an error, and its last event follows.
-        has_ended: its part of the session is over.
-        is_silent: it does not answer.
+        waits: parties for which this party waits, the oldest wait first; empty if the party works or its part is over.
+        still_s: longest time that the party's process stood still in this session.
+        is_ending: True if the party has met an error, and its last event follows.
+        has_ended: True if the party's part of the session is over.
+        is_silent: True if the party does not answer.
     """
 
     waits: tuple[Wait, ...] = ()
@@ -94,7 +94,7 @@ def root_of(first: Wait, reports: Reports, step_s: float, waiter: str = "") -> R
     """Follow a wait to the party that everybody waits for.
 
     Args:
-        reports: what is known of each party that was asked.
+        reports: knowledge about each party that was asked.
         step_s: the deadline of a step.
         waiter: the party that waits; a chain that leads back to it has ended.
     """
@@ -126,7 +126,7 @@ def most_blamed(claims: Mapping[str, str], reports: Reports, step_s: float) -> s
 
     Args:
         claims: each party, and the party that it blames (which may be itself).
-        reports: what this process has found out itself. It counts more than a claim.
+        reports: findings of this process itself. They count more than a claim.
     """
     votes = Counter(claims.values())
     silent = [name for name, report in reports.items() if report.is_silent]
@@ -158,7 +158,7 @@ async def ask_all(asks: Mapping[str, Callable[[], Coroutine[Any, Any, Report]]])
 
 
 def _answer_of(task: asyncio.Task[Report]) -> Report:
-    """Return the report, whatever went wrong: no error here may keep a session from ending."""
+    """Return the report. Every error becomes silence: no error here may keep a session from ending."""
     if not task.done():
         return SILENT
     if (error := task.exception()) is not None:
@@ -189,7 +189,7 @@ class Waits:
     """The waits of one session at this party. A wait that failed stays: the party still waits for that step.
 
     Attributes:
-        pulse: tells how long this process stood still, which does not count towards a deadline.
+        pulse: measure of the time in which this process stood still, which does not count towards a deadline.
     """
 
     pulse: Pulse = field(default_factory=Pulse)

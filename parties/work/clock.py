@@ -1,4 +1,4 @@
-"""How long the parts of a party's work took."""
+"""Durations of the parts of a party's work."""
 
 from __future__ import annotations
 

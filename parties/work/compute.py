@@ -1,11 +1,11 @@
 """The processes that share this party's work on vectors: on this machine (loky), or on its own cluster (Dask).
 
-Functions, arguments and results are pickled between processes of one organisation, which trust each other as one
-process trusts itself. Nothing that a peer sends comes this way, and no peer may have a certificate of the cluster.
+Functions, arguments and results are pickled between processes of one organisation, which trust each other completely.
+No bytes of a peer are unpickled, and no peer may have a certificate of the cluster.
 
 The scheduler and the workers of a cluster have this version of Blindfit installed. Products hold Python's lock, so a
-worker of several threads is no faster than one of one: `dask worker --nworkers auto --nthreads 1`. What a worker has no
-memory for it writes to its disk, unless `distributed.worker.memory.spill` is false there.
+worker with several threads is no faster than one with a single thread: `dask worker --nworkers auto --nthreads 1`. A
+worker without enough memory writes to its disk, unless `distributed.worker.memory.spill` is false there.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ from blindfit.parties.settings import PartySettings
 __all__ = ["ComputeSettings", "JoblibWorkers", "cluster_of", "cores", "open_workers", "workers_of"]
 
 R = TypeVar("R")
-Losses = Mapping[type[BaseException], tuple[str, str]]  # what is raised when workers are lost -> why, and what to do
+Losses = Mapping[type[BaseException], tuple[str, str]]  # exception for lost workers -> reason, and advice
 
 CONNECT_TIMEOUT_S = 5.0
 FIRST_WORKER_TIMEOUT_S = 10.0
-IDLE_WORKER_TIMEOUT_S = 60  # then a process of loky ends; the next map starts another
+IDLE_WORKER_TIMEOUT_S = 60  # after it a process of loky ends; the next map starts another
 LOKY_TRIES = 3
-OUT_OF_MEMORY = "most often there is too little memory, and the system's log says so; run fewer workers on a machine"
+OUT_OF_MEMORY = "check the system's log: usually memory is short; if it is, run fewer workers on a machine"
 
 _loky_turn = threading.Lock()  # joblib has one pool, and kills all of it when a task fails
 
 
 def workers_of(settings: PartySettings, base_dir: Path) -> AbstractContextManager[Workers]:
-    """A party's workers, as `open_workers`, and none that a peer could be among."""
+    """Return a party's workers as `open_workers` does, without any that a peer could run."""
     if settings.compute.authority is not None:
         ours, shared = (
             read_certificate(base_dir / p) for p in (settings.compute.authority, settings.identity.authority)
@@ -54,23 +54,37 @@ def workers_of(settings: PartySettings, base_dir: Path) -> AbstractContextManage
             raise ConfigError(
                 f"{base_dir / settings.compute.authority} is the authority of [identity] too: every organisation that "
                 "has a certificate of it could run code on the cluster",
-                hint="make one for the cluster alone: `blindfit certs authority DIR`, and name it in compute.authority",
+                hint="make one only for the cluster: `blindfit certs authority DIR`, and name it in compute.authority",
             )
     return open_workers(settings.compute, base_dir)
 
 
 def cluster_of(settings: PartySettings, base_dir: Path) -> OpenWorkers:
-    """Opens the workers of the party's own cluster, as `workers_of`; `in_this_process` where it has none."""
+    """Return the opener of the party's own cluster, as in `workers_of`; `in_this_process` without a cluster."""
     return partial(workers_of, settings, base_dir) if settings.compute.backend == "dask" else in_this_process
 
 
 @contextmanager
 def open_workers(compute: ComputeSettings, base_dir: Path = Path()) -> Iterator[Workers]:
-    """The workers that the settings name; a cluster can be reached and runs this version of Blindfit.
+    """Yield the workers that the settings name. A cluster must be reachable and run this version of Blindfit.
+
+    Args:
+        compute: the settings.
+        base_dir: folder at which relative paths of the settings start.
+
+    Yields:
+        The workers, for the functions of `blindfit.paillier`; they end with the block.
 
     Raises:
         ConfigError: a file of the cluster's identity is wrong, or Dask is not installed.
         ComputeFailed: the cluster cannot be reached, has no workers, or they run another version.
+
+    Example:
+        >>> w_enc = paillier.encrypt(paillier.Fixed.from_reals([0.5, -1.25], 16), randomisers)
+        >>> X = paillier.Fixed.from_reals([[2.0, 0.0], [4.0, 1.0]], 12)
+        >>> with paillier.open_workers(paillier.ComputeSettings(backend="serial")) as workers:
+        ...     paillier.decrypt(paillier.rows_dot(X, w_enc, workers=workers), key).to_reals().tolist()
+        [1.0, 0.75]
     """
     if compute.backend == "dask":
         with _connect(compute, base_dir) as client:
@@ -87,15 +101,15 @@ def cores() -> int:
 
 
 class JoblibWorkers:
-    """Tasks through joblib; those that were lost with a worker are given out again.
+    """Workers that run tasks through joblib; tasks that are lost with a worker are run again.
 
     Args:
-        name: of the backend, for errors.
-        count: how many tasks run at once.
-        task_timeout_s: the longest wait for the next result.
-        parallel: makes the joblib.Parallel of one map, which yields results in any order.
-        tries: how often unfinished tasks are given out in all.
-        turn: held during a map.
+        name: name of the backend, for errors.
+        count: number of tasks that run at once.
+        task_timeout_s: longest wait for the next result, in seconds.
+        parallel: function that makes the joblib.Parallel of one map, which yields results in any order.
+        tries: number of times that an unfinished task is run at most.
+        turn: lock that is held during a map.
     """
 
     def __init__(
@@ -128,12 +142,13 @@ class JoblibWorkers:
         raise self._describe_death(cause, len(results), len(calls)) from cause
 
     def _collect(self, calls: list[Task], results: dict[int, Any]) -> None:
-        """Adds each result when it comes, so that what was done before a worker died is kept."""
+        """Add each result when it comes, so that finished results are kept after a worker dies."""
         from joblib import delayed
 
         if calls:
             with self._turn:
-                # Bare arrays would be scattered by joblib, and lost with the worker that holds them; a Task is not.
+                # joblib would scatter bare arrays, and lose them with the worker that holds them; it does not scatter a
+                # Task.
                 results.update(self._parallel()(delayed(Task.run)(call) for call in calls))
 
     def _too_slow(self, done: int, tasks: int) -> ComputeFailed:
@@ -182,7 +197,7 @@ def _dask_workers(compute: ComputeSettings, client: Any) -> JoblibWorkers:
         KilledWorker: ("one of them kills every worker that takes it", OUT_OF_MEMORY),
         CancelledError: (
             "the scheduler was lost",
-            "start the scheduler and its workers again; its log says why it ended",
+            "start the scheduler and its workers again; look in its log for the reason",
         ),
     }
     parallel = partial(_dask_parallel, client, count, compute.task_timeout_s)
@@ -193,7 +208,7 @@ def _dask_parallel(client: Any, count: int, task_timeout_s: float) -> Any:
     import joblib
 
     if client.status != "running":
-        raise CancelledError  # as what was under way when the scheduler was lost
+        raise CancelledError  # the same as for work in progress when the scheduler was lost
     return joblib.Parallel(
         backend=_dask_backend(client, count),
         timeout=task_timeout_s,
@@ -203,7 +218,9 @@ def _dask_parallel(client: Any, count: int, task_timeout_s: float) -> Any:
 
 
 def _dask_backend(client: Any, count: int) -> Any:
-    """joblib's own, which has two gaps: a task whose workers died is never reported, and one thread is not used."""
+    """Return joblib's backend without two gaps: a task whose workers died is never reported, and one thread is not
+    used.
+    """
     from joblib._dask import DaskDistributedBackend
 
     class Backend(DaskDistributedBackend):  # type: ignore[misc]
@@ -228,22 +245,22 @@ def _connect(compute: ComputeSettings, base_dir: Path) -> Iterator[Any]:
             hint="run `pip install 'dask[distributed]>=2025.1'`",
         ) from None
     for logger in ("distributed", "distributed.client"):
-        logging.getLogger(logger).setLevel(logging.CRITICAL)  # what they would say is raised here
+        logging.getLogger(logger).setLevel(logging.CRITICAL)  # their messages are raised here instead
     security = _security(compute, base_dir)
     try:
         client = Client(compute.address, security=security, timeout=CONNECT_TIMEOUT_S, set_as_default=False)
-    except (OSError, ValueError) as error:  # ValueError: its way to say that what answers does not speak TLS
+    except (OSError, ValueError) as error:  # ValueError: the process that answers does not speak TLS
         failed = ComputeFailed(
             backend=_name(compute),
             reason=_why_not_connected(error),
             hint="start `dask scheduler` there; if the address is tls://, with a certificate of compute.authority",
         )
-        forget_frames(error)  # which hold the half-made client
+        forget_frames(error)  # they refer to the half-made client
     else:
         with client:
             yield client
         return
-    gc.collect()  # here, where the client closes: met by the collector while another one is made, it waits for itself
+    gc.collect()  # here, where the client closes: if another client is made meanwhile, the collection would block
     raise failed
 
 
@@ -256,7 +273,7 @@ def _why_not_connected(error: BaseException | None) -> str:
 
 
 def _security(compute: ComputeSettings, base_dir: Path) -> Any:
-    """Mutual TLS, or nothing for a scheduler on this machine."""
+    """Return mutual TLS, or None for a scheduler on this machine."""
     from distributed.security import Security
 
     if not (compute.certificate and compute.key and compute.authority):
@@ -274,7 +291,7 @@ def _security(compute: ComputeSettings, base_dir: Path) -> Any:
 
 
 def _check_workers(name: str, client: Any, timeout_s: float) -> int:
-    """How many threads the workers have, after each has said that it runs this version."""
+    """Return the number of the workers' threads, after each worker has confirmed that it runs this version."""
     try:
         client.wait_for_workers(1, timeout=FIRST_WORKER_TIMEOUT_S)
         threads: dict[str, int] = client.ncores()

@@ -1,4 +1,4 @@
-"""Threads that know for which session they work: a computation goes on in its thread after its session has ended."""
+"""Threads that know their session: a computation continues in its thread after its session has ended."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any, TypeVar
 R = TypeVar("R")
 
 THREADS_OF_A_SESSION = 4
-THREADS_OF_THE_PARTY = 16  # for what belongs to no session: to publish, to describe a budget, to give memory back
+THREADS_OF_THE_PARTY = 16  # for work of no session: to publish, to describe a budget, to give memory back
 
 
 class Work:
-    """Count the threads that work for one session."""
+    """Count of the threads that work for one session."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -35,11 +35,11 @@ class Work:
 
 
 WORK: contextvars.ContextVar[Work | None] = contextvars.ContextVar("blindfit_work", default=None)
-"""The work of the session whose task this is."""
+"""The work of the current task's session."""
 
 
 class CountingThreads(ThreadPoolExecutor):
-    """Threads that count for the session which begins work in them."""
+    """Threads that count for the session whose task begins work in them."""
 
     def submit(self, fn: Callable[..., R], /, *args: Any, **kwargs: Any) -> Future[R]:
         running = super().submit(fn, *args, **kwargs)

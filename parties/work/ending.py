@@ -1,4 +1,6 @@
-"""A party's process never ends without a line in its log that says why; what nobody can catch, its launcher says."""
+"""A party's process never ends without a line in its log that names the reason. If nothing can catch the end, its
+launcher reports it.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ from blindfit.algorithms.errors import NO_MEMORY, BlindfitError, where
 
 log = structlog.get_logger(__name__)
 
-#: What ends a process by default without a word, and can be caught. The log names the one that came.
+# Signals that end a process by default without a message, and can be caught. The log names the one that came.
 STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGXCPU)
 
 STANDARD_INPUT = 0
@@ -29,7 +31,7 @@ STANDARD_INPUT = 0
 
 @contextlib.contextmanager
 def log_ending(party: str) -> Iterator[None]:
-    """Around all that a party's process does: says how it ended, and lets nothing of it go by in silence.
+    """Run a party's process, and log how it ended: no end goes unnoticed.
 
     A crash of compiled code (a segmentation fault, an illegal instruction) leaves every thread's place in the log.
     """
@@ -39,7 +41,7 @@ def log_ending(party: str) -> Iterator[None]:
         signal.signal(number, _stop_at_once)
     try:
         yield
-    except BlindfitError:  # who started the process prints it
+    except BlindfitError:  # the command that started the process prints it
         raise
     except BaseException as error:
         log.error("party ended", party=party, **describe_error(error))
@@ -49,15 +51,16 @@ def log_ending(party: str) -> Iterator[None]:
 
 
 def run(party: Coroutine[Any, Any, None]) -> None:
-    """As asyncio.run, which waits for threads at its end: a fit takes minutes."""
+    """Run a coroutine as asyncio.run does, without the wait for threads at the end: a fit takes minutes."""
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     loop.run_until_complete(party)
 
 
 def leave() -> NoReturn:
-    """Ends the process and what it has started, whatever threads are doing: what they have not brought to the disk has
-    not happened, as after a kill."""
+    """End the process and the processes that it has started, while threads may still work. Work that is not yet on the
+    disk has not happened, as after a kill.
+    """
     for child in multiprocessing.active_children():
         child.kill()
     sys.stdout.flush()
@@ -66,7 +69,7 @@ def leave() -> NoReturn:
 
 
 async def wait_for_stop() -> str:
-    """Waits for a signal, and returns its name."""
+    """Wait for a signal, and return its name."""
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(_task_failed)
     came: asyncio.Future[str] = loop.create_future()
@@ -83,10 +86,10 @@ async def wait_for_stop() -> str:
 def end_with_launcher(folder: Path) -> None:
     """End this process as soon as standard input ends, which means that the command that started it has ended.
 
-    No peer is told: all parties of a run end in this way. What they have not written to the disk has not happened.
+    No peer is informed: all parties of a run end in this way. Work that is not yet on the disk has not happened.
 
     Args:
-        folder: the launcher's folder, with keys that were made only for this run; it is removed.
+        folder: folder of the launcher, with keys that were made only for this run; it is removed.
     """
 
     def watch() -> None:
@@ -101,18 +104,20 @@ def end_with_launcher(folder: Path) -> None:
 
 
 def _list_heard() -> list[signal.Signals]:
-    """One that was ignored from the start, as by nohup, stays so."""
+    """Return the signals to wait for. A signal that was ignored from the start, as by nohup, stays ignored."""
     return [number for number in STOPPING if signal.getsignal(number) is not signal.SIG_IGN]
 
 
 def _stop_at_once(number: int, _frame: object) -> None:
-    """Before the party is up, when nothing has to be brought to an end."""
+    """End the process at once, before the party is running, when there is no work to finish."""
     log.warning("party is stopped", signal=signal.Signals(number).name)
     raise SystemExit(128 + number)
 
 
 def describe_error(error: BaseException) -> dict[str, str]:
-    """What a log may have of an error: where, but not what, as the text of a foreign one may hold data."""
+    """Return the parts of an error that a log may have: its place, but not its text if it is foreign, as that may hold
+    data.
+    """
     if isinstance(error, BlindfitError):
         said = {"error": type(error).__name__, "reason": error.message}
         return {**said, "hint": error.hint} if error.hint else said
@@ -128,7 +133,7 @@ def _log_thread_failure(failed: threading.ExceptHookArgs) -> None:
 
 
 def _task_failed(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """A task's error that nobody waited for: the process goes on."""
+    """Log the error of a task that nobody awaited; the process continues."""
     error = context.get("exception")
     about = describe_error(error) if isinstance(error, BaseException) else {}
     log.error("task failed", what=str(context.get("message", ""))[:200], **about)

@@ -1,4 +1,4 @@
-"""Arrow as a party's process imports it: late, and without pandas. An idle party uses neither."""
+"""Late import of Arrow in a party's process, without pandas: an idle party uses neither."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _lock = RLock()
 def defer_arrow() -> None:
     """Let imports of Arrow load it only when one of its names is used. Call this before there are threads.
 
-    Arrow takes 37 MiB and 0.1 s. Where it is loaded already, as in a process that was forked, nothing changes.
+    Arrow takes 37 MiB and 0.1 s. If it is loaded already, as in a process that was forked, nothing changes.
     """
     if "pyarrow" in sys.modules:
         return
@@ -41,10 +41,10 @@ def load_arrow() -> None:
 
 
 class _Late(ModuleType):
-    """A module whose code runs when a name is missing in it, and with it the code of all others.
+    """A module whose code runs when a name is missing in it, together with the code of all other such modules.
 
-    If each ran by itself, the time of a job could show which of them it was the first to need: a computation that
-    depends on a label may use one that nothing else uses.
+    If each module ran separately, the time of a job could show which module it was the first to need: a computation
+    that depends on a label may use one that nothing else uses.
     """
 
     _is_loading = False
@@ -53,7 +53,7 @@ class _Late(ModuleType):
         if name.startswith("__"):  # the import system asks for such names
             raise AttributeError(name)
         with _lock:
-            if self.__dict__.get("_is_loading"):  # its own code asks
+            if self.__dict__.get("_is_loading"):  # the module's own code asks
                 raise AttributeError(name)
             for each in (self.__name__, *NAMES):
                 module = sys.modules[each]
@@ -82,8 +82,8 @@ class _Hidden(MetaPathFinder):
 def _leave_pandas_out(arrow: Any) -> None:
     """Make Arrow's first array while pandas cannot be imported.
 
-    Where pandas is installed, Arrow imports it for the first array that it makes, in case it is given a Series: a
-    quarter of a second and 40 MB. It looks once. Other code that imports pandas later gets it; Arrow makes no arrays of
+    If pandas is installed, Arrow imports it for the first array that it makes, in case it gets a Series: a quarter of a
+    second and 40 MB. Arrow tries this only once. Other code that imports pandas later gets it; Arrow makes no arrays of
     its objects.
     """
     if "pandas" in sys.modules:

@@ -1,4 +1,4 @@
-"""A long computation gets a thread of its own, so it takes none that others need, and ends when nobody waits for it."""
+"""A long computation gets its own thread, so that it takes none that others need, and ends when nobody waits for it."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ StillWanted = Callable[[], None]
 
 
 async def while_wanted(work: Callable[[StillWanted], T], max_s: float) -> T:
-    """Its result.
+    """Return the result of a computation.
 
     Args:
-        work: calls what it is given before each step that takes long: that raises LocalProtocolError as soon as who
-            waits here has been cancelled, as the session has ended.
+        work: function that gets a check, and calls it before each long step. The check raises LocalProtocolError as
+            soon as the caller here is cancelled, because the session has ended.
 
     Raises:
-        ComputeFailed: it has taken so long.
+        ComputeFailed: the computation takes longer than `max_s`.
     """
     ended = threading.Event()
 

@@ -1,4 +1,4 @@
-"""How this process keeps the memory that it has freed."""
+"""Use of freed memory in this process."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ GIVE_BACK_S = 10.0
 
 
 def one_heap() -> None:
-    """All threads allocate from one heap; to be called before there are many threads.
+    """Let all threads allocate from one heap. Call it before there are many threads.
 
-    By default the GNU library gives threads heaps of their own, eight for each core. What a session frees in one (a
-    table of powers has 20 MB) is not used by the next session's thread, which has another, nor given back to the
-    system: a party grew by 19 MiB with every session. Python's lock lets one thread allocate at a time anyway. Other
-    libraries have no such heaps.
+    By default the GNU library gives threads their own heaps, eight for each core. The memory that a session frees in
+    one heap (a table of powers has 20 MB) is not used by the next session's thread, which has another heap. Nor is it
+    given back to the system: a party grew by 19 MiB with every session. Python's lock lets only one thread allocate at
+    a time anyway. Other libraries have no such heaps.
     """
     mallopt = _of_gnu("mallopt")
     if mallopt is not None:
@@ -29,7 +29,9 @@ def one_heap() -> None:
 
 
 async def give_back_freed() -> None:
-    """For ever: to the system, what is free between what is in use. The library by itself gives back the heap's end."""
+    """Give free memory back to the system, for ever, also between used memory. The library itself only gives back a
+    heap's end.
+    """
     malloc_trim = _of_gnu("malloc_trim")
     while malloc_trim is not None:
         await asyncio.sleep(GIVE_BACK_S)
@@ -37,13 +39,15 @@ async def give_back_freed() -> None:
 
 
 def _of_gnu(name: str) -> Any:
-    """A function of the GNU C library; None where there is another."""
+    """Return a function of the GNU C library; None for another C library."""
     return getattr(ctypes.CDLL(None), name, None) if sys.platform == "linux" else None
 
 
 def on_own_pages(values: NDArray[Any], dtype: DTypeLike) -> NDArray[Any]:
-    """A copy, cast, that the system has back once it is let go. Freed in one heap with others, it stays the process's:
-    what was allocated since lies above it."""
+    """Return a copy in another type, which goes back to the system when it is dropped.
+
+    Freed in a heap with other memory, it would stay with the process, because later allocations lie above it.
+    """
     if not values.size:
         return values.astype(dtype)
     kind = np.dtype(dtype)

@@ -1,4 +1,4 @@
-"""A computation in shares runs in a thread and an event loop of its own: numbers never keep messages waiting."""
+"""A computation in shares runs in its own thread and event loop: numbers never delay messages."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ M = TypeVar("M")
 class OuterChannel:
     """The session's channel, for a computation in another thread.
 
-    A message is encoded here, and the computation goes on while it is brought on its way: only the next one to the
+    A message is encoded here, and the computation continues while the message is sent: only the next message to the
     same party waits for it. A wait is two changes of thread, which take longer than a small message.
     """
 
     def __init__(self, channel: ExchangeChannel, loop: asyncio.AbstractEventLoop) -> None:
         self._channel, self._loop = channel, loop
-        self._leaving: dict[str, concurrent.futures.Future[None]] = {}  # the last one to each party
+        self._leaving: dict[str, concurrent.futures.Future[None]] = {}  # last message to each party
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def send(self, to: str, message: object) -> None:
-        encoded = self._channel.encoded(to, message)
+        encoded = self._channel.encode(to, message)
         async with self._turns[to]:
             await self._wait_until_left(to)
             self._leaving[to] = self._there(self._channel.bring(to, encoded))
@@ -37,7 +37,7 @@ class OuterChannel:
         return await asyncio.wrap_future(self._there(self._receive(list(self._leaving.values()), sender, kind)))
 
     async def flush(self) -> None:
-        """Until all is on its way. Raises as `send`."""
+        """Wait until all messages are on their way. Raise as `send` does."""
         for to in list(self._leaving):
             await self._wait_until_left(to)
 
@@ -46,7 +46,9 @@ class OuterChannel:
             await _over(self._leaving[to])
 
     async def _receive(self, leaving: Sequence[concurrent.futures.Future[None]], sender: str, kind: type[M]) -> M:
-        """In the session's loop. Nobody is waited for, or blamed, while this party's own message has not left."""
+        """Receive in the session's loop. While this party's own message has not left, it waits for no peer and blames
+        none.
+        """
         for sent in leaving:
             await _over(sent)
         return await self._channel.receive(sender, kind)
@@ -56,7 +58,7 @@ class OuterChannel:
 
 
 async def _over(sent: concurrent.futures.Future[None]) -> None:
-    """Raises its failure."""
+    """Wait for its end, and raise its failure."""
     if sent.done():
         sent.result()
     else:
@@ -64,7 +66,7 @@ async def _over(sent: concurrent.futures.Future[None]) -> None:
 
 
 async def in_own_thread(channel: ExchangeChannel, work: Callable[[Channel], Awaitable[T]]) -> T:
-    """Awaits `work`, given the channel, in a thread; its errors are raised here."""
+    """Await `work` with the channel in a thread; its errors are raised here."""
     outer = OuterChannel(channel, asyncio.get_running_loop())
 
     async def run() -> T:

@@ -1,4 +1,4 @@
-"""The account of a population, entry by entry: what counts, what a limit is, whose share it is, and what is free."""
+"""The account of a population, entry by entry: what counts, what the limit is, whose share it is, and what is free."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from blindfit.parties.store.database import Store, stamp
 from tests.each_case import each_case
 
 LIMIT = 10.0
-BITS = 6.0  # of an entry: one fits below the limit, and two do not
+BITS = 6.0  # bits of an entry: one fits below the limit, and two do not
 REFUSED = PolicyRefused(party="bank", field="bits", reason="too many")
 
 
@@ -67,7 +67,7 @@ def kept(store: Store) -> list[tuple[str, str, float]]:
     "changed, counts",
     [
         ({}, True),
-        ({"about": ""}, True),  # of an older version
+        ({"about": ""}, True),  # as an older version wrote it
         ({"about": "sold"}, False),
         ({"subject": "scores"}, False),
         ({"population": "others"}, False),
@@ -150,7 +150,7 @@ def test_an_entry_counts_on_the_last_second_of_its_period(store: Store, monkeypa
 
 
 def test_limits_are_those_of_the_page_about_the_account() -> None:
-    page = " ".join((Path(__file__).parents[2] / "docs/account.md").read_text("utf-8").split())
+    page = " ".join((Path(__file__).parents[2] / "docs/explanation/account.md").read_text("utf-8").split())
     each = f"{MOST_MEMBERSHIP} linkages, {MOST_MEMBERSHIP} alignments by ids that may have found too few rows"
     assert f"{each}, and {MOST_MEMBERSHIP} numbers of common rows; {MOST_MEMBERSHIP} draws" in page
     assert RESET == "reset"  # databases have it
@@ -181,7 +181,7 @@ def test_a_label_has_as_many_bits_as_its_declared_rate_says(rate: float | None, 
 
 @each_case("rate, bits", [(None, 30.0), (0.25, 30 * 0.811278)])
 def test_the_limit_of_labels_is_a_quarter_of_their_bits(rate: float | None, bits: float, tmp_path: Path) -> None:
-    """The same people again, and people who were published without this label, raise it by nothing."""
+    """People who are published again, or were published without this label, do not raise the limit."""
     with closing(Store(tmp_path / "party.sqlite")) as store, store.transaction() as transaction:
         of = account(label_rate=rate)
         assert of.label_limit(transaction) == 0
@@ -202,7 +202,7 @@ def test_the_limit_of_labels_is_a_quarter_of_their_bits(rate: float | None, bits
         ([], LIMIT + 1e-6, False),
         ([4.0], 6.0, True),
         ([4.0], 6.1, False),
-        ([0.1] * 99, 0.1, True),  # whose float sum is a little more than the limit
+        ([0.1] * 99, 0.1, True),  # their float sum is a little more than the limit
         ([4.0, 6.0], 0.0, True),
         ([LIMIT + 1], 0.0, False),
     ],
@@ -219,19 +219,20 @@ def test_bits_fit_as_far_as_the_limit(before: list[float], more: float, fits: bo
         ([], ["shop"], 6.0, True),  # a first job is never more than a share
         ([entry("shop", bits=2.0)], ["shop"], 3.0, True),
         ([entry("shop", bits=2.0)], ["shop"], 3.1, False),
-        ([entry("shop", bits=2.0)], ["market"], 3.1, True),  # its first
+        ([entry("shop", bits=2.0)], ["market"], 3.1, True),  # its first share
         ([entry("shop", bits=2.0), entry("market", bits=1.0)], ["market"], 2.0, True),
         ([entry("shop", bits=2.0), entry("market", bits=1.0)], ["market"], 2.1, False),
         ([entry("shop", bits=2.0), entry("market", bits=1.0)], ["shop", "market"], 2.0, True),
         ([entry("shop", bits=2.0), entry("market", bits=1.0)], ["shop", "market"], 2.5, False),
         ([entry("shop", bits=2.0), entry("market", bits=1.0)], ["market", "shop"], 2.5, False),
-        ([entry("market,shop", bits=3.0)], ["market"], 0.5, False),  # what two learnt is what each of them learnt
+        # two learners together know what each of them learnt
+        ([entry("market,shop", bits=3.0)], ["market"], 0.5, False),
         ([entry("market,shop", bits=3.0)], ["shop"], 2.0, True),
         ([entry("shops", bits=5.0)], ["shop"], 5.0, True),  # another party
         ([entry("third", bits=1.0)], ["third"], 0.1, False),  # has no share
         ([entry("shop", bits=5.0, session="new")], ["shop"], 5.0, True),  # the same session goes on
         ([entry("shop", bits=1.0), entry("shop", "2", 4.0, session="new")], ["shop"], 1.0, False),
-        ([entry("shop", bits=6.0, session="new")], ["shop"], 5.0, False),  # and ends at the limit
+        ([entry("shop", bits=6.0, session="new")], ["shop"], 5.0, False),  # together exactly at the limit
         ([entry("shop", bits=9.0, subject="scores")], ["shop"], 5.0, True),
         ([entry("shop", bits=9.0, about="sold")], ["shop"], 5.0, True),
     ],
@@ -267,12 +268,12 @@ def test_an_entry_says_what_it_was_made_of() -> None:
         (entry("market,shop"), entry("market,shop"), True),
         (entry("market,shop,third"), entry("market,shop"), True),
         (entry("market,shop"), entry("market,third"), False),
-        (entry("market,shop"), entry("shop"), True),  # it learnt this with another
-        (entry("shop"), entry("market,shop"), False),  # and now another learns it
+        (entry("market,shop"), entry("shop"), True),  # it learnt this together with another party
+        (entry("shop"), entry("market,shop"), False),  # another party learns it now
         (entry("shop"), entry("hop"), False),
         (entry(question="a name"), entry(question="a"), False),
         (entry(question="a snapshot"), entry(question="a"), False),  # ends as a name of an older version
-        (entry(question="a snapshot", session=""), entry(question="a"), True),  # and one of an older version
+        (entry(question="a snapshot", session=""), entry(question="a"), True),  # an older version wrote the name
         (entry(question="b snapshot", session=""), entry(question="a"), False),
         (entry(question="a other", session=""), entry(question="a"), False),
         (entry(session=""), entry(), True),
@@ -283,10 +284,10 @@ def test_an_entry_says_what_it_was_made_of() -> None:
 def test_only_the_same_question_of_the_same_learner_is_free(
     first: Disclosure, second: Disclosure, is_free: bool | None, tmp_path: Path
 ) -> None:
-    """Requesters name their requests as they like: under a name that was counted before they could ask for nothing.
+    """Active parties name their requests freely: a name that was counted before must not make another request free.
 
     Args:
-        is_free: None where the second has a limit of its own.
+        is_free: True if the second question is free; None if it has its own limit.
     """
     with closing(Store(tmp_path / "party.sqlite")) as store:
         add(store, first)
@@ -328,7 +329,7 @@ def test_public_labels_do_not_count_and_columns_do(
     "bits, asked, error, written",
     [
         (2.0, None, REFUSED, [2.0]),
-        (2.0, 4.0, REFUSED, [2.0]),  # what comes later is counted then
+        (2.0, 4.0, REFUSED, [2.0]),  # later bits count then
         (2.0, 4.1, REFUSED, None),
         (4.1, None, REFUSED, None),
         (2.0, 4.1, None, [2.0]),  # the job may reveal more, and what it reveals counts
@@ -355,7 +356,7 @@ def test_what_fits_is_written_and_what_does_not_is_refused(
 
 
 def test_a_share_holds_where_an_entry_is_written(store: Store) -> None:
-    """Each learner of the entry has one, and what the same session revealed does not use it up."""
+    """Each learner of the entry has a share, which the bits revealed in the same session do not use up."""
     of = account({"account_shares": {"shop": 0.5, "market": 0.3}})
     enter(store, entry("market,shop", bits=3.0), of)
     with pytest.raises(PolicyRefused):

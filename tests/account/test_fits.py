@@ -26,7 +26,7 @@ MOST_OF_A_ROW = "models_per_row: some of these rows have had scores of 1 model,"
 
 
 def with_columns(world: World, count: int) -> World:
-    """Give each data party so many columns, of which nobody has said that scores may be solved for them."""
+    """Give each data party this many columns; nobody has allowed solving scores for them."""
     draw = np.random.default_rng(11)
     for name in DATA_PARTIES:
         table = world.table(name)
@@ -65,7 +65,7 @@ def publish_all(world: World) -> None:
 
 
 def test_one_training_and_its_predictions_are_one_model_and_another_training_is_refused(tmp_path: Path) -> None:
-    """Four columns allow one model of a row."""
+    """A row with four columns allows one model."""
     world = in_shares(tmp_path)
     first = world.run().id
     for name in DATA_PARTIES:
@@ -82,7 +82,7 @@ def test_one_training_and_its_predictions_are_one_model_and_another_training_is_
         assert sum(entry.event == SCORES for entry in store.reader().disclosures(subject="scores")) == 1
 
     assert not checks(world, "shop-a", "refuses")
-    assert "that model again, and nothing is computed" in checks(world, "answered", "ok")
+    assert "the same model again, and nothing is computed" in checks(world, "answered", "ok")
     publish_all(world)
     assert MOST_OF_A_ROW in checks(world, "shop-a", "refuses")
     with pytest.raises(PolicyRefused, match=MOST_OF_A_ROW):
@@ -97,7 +97,7 @@ def test_one_training_and_its_predictions_are_one_model_and_another_training_is_
 
 @pytest.fixture(scope="module")
 def opened_and_lost(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """A training whose weights were opened, and which the bank then says it could not store."""
+    """A training whose weights were opened, and which the bank then claims it could not store."""
     world = in_shares(tmp_path_factory.mktemp("lost"))
 
     def lost(*_: object) -> None:
@@ -124,7 +124,7 @@ def test_weights_of_a_training_that_is_resumed_at_its_end_are_the_same_model(
 def test_a_party_that_resumes_a_training_with_other_columns_gets_no_second_model_for_nothing(
     deviates: str, opened_and_lost: tuple[Path, str], tmp_path: Path
 ) -> None:
-    """It says that it has kept no epoch, so all of them are computed again, from whatever it puts in."""
+    """The party claims to have kept no epoch, so all epochs are computed again, from any columns that it sends."""
     world, session = World(opened_and_lost[0]).copied_to(tmp_path / "all"), opened_and_lost[1]
     for kept in (world.root / f"state/{deviates}/checkpoints/{session}").glob("epoch-*.json"):
         kept.unlink()
@@ -175,8 +175,9 @@ def test_no_weight_is_opened_before_every_data_party_has_counted_it(
 def test_the_same_job_on_the_same_snapshots_is_the_same_model_and_any_other_is_another(
     columns: int, tmp_path: Path
 ) -> None:
-    """Shops with three columns give no scores: a limit is never below one training. The key node draws other noise for
-    other options, however little they differ.
+    """Shops with three columns give no scores: a limit is never below one training.
+
+    For other options the key node draws other noise, even if they differ only a little.
     """
     world = under_taylor(tmp_path, columns)
     without_test_rows = "split.test_fraction=0"
@@ -207,7 +208,7 @@ def test_label_dp_is_no_promise_about_features_so_its_gradients_count(tmp_path: 
 def test_without_the_key_nodes_noise_a_fit_reveals_a_whole_row(tmp_path: Path) -> None:
     world = under_taylor(tmp_path)
     seated(world, "taylor.gradient_noise=0", "taylor.unsafe=['no-gradient-noise']", session="first")
-    assert [fits(world, name)[0].bits for name in DATA_PARTIES] == [MODEL_BITS] * 3  # all that one model may have
+    assert [fits(world, name)[0].bits for name in DATA_PARTIES] == [MODEL_BITS] * 3  # the limit of one model
 
 
 @pytest.mark.parametrize("lifted", DATA_PARTIES)
@@ -217,7 +218,7 @@ def test_each_data_party_has_its_own_limit_which_its_operator_may_lift(lifted: s
     seated(world, "split.test_fraction=0", session="first")
     with pytest.raises(PolicyRefused, match=f"{lifted} refuses the job: {MOST_OF_A_ROW}"):
         seated(world, "split.test_fraction=0", "taylor.batch_rows=100", session="second")
-    assert [len(fits(world, name)) for name in DATA_PARTIES] == [1, 1, 1]  # it has cost nobody anything
+    assert [len(fits(world, name)) for name in DATA_PARTIES] == [1, 1, 1]  # nobody was charged
     world.set("datasets.rows.models_per_row", "unlimited", lifted)
     seated(world, "split.test_fraction=0", "taylor.batch_rows=100", session="third")
 

@@ -1,4 +1,4 @@
-"""What alignments reveal about who is among a party's people is an entry, and there are at most 16 of a kind."""
+"""Each alignment that reveals members of a party's people is an entry, and there are at most 16 entries of a kind."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def entries(world: World, name: str, *events: str) -> list[Disclosure]:
 
 
 def fill(world: World, name: str, event: str) -> None:
-    """Make the one entry of a kind as many as a party allows, each of another question."""
+    """Add entries of one kind up to a party's limit, each of another question."""
     entry = entries(world, name, event)[0]
     with world.store(name) as store, store.transaction() as transaction:
         for number in range(MOST_MEMBERSHIP - len(entries(world, name, event))):
@@ -40,7 +40,7 @@ def fill(world: World, name: str, event: str) -> None:
 
 @pytest.fixture
 def few_in_common(tmp_path: Path) -> World:
-    """A bank of which only 40 clients are the shops' too, where 50 are asked for."""
+    """A bank that shares only 40 clients with the shops, while the job requires 50."""
     world = bank_and_shops(tmp_path, rows=ROWS)
     ids = world.table("bank")["id"].copy()
     ids[40:] = [f"nobody {number}" for number in range(ROWS - 40)]
@@ -76,7 +76,7 @@ def test_the_17th_alignment_that_finds_too_few_rows_is_refused(few_in_common: Wo
 def test_a_party_that_puts_other_ids_under_one_snapshot_finds_out_about_16_of_them(
     was_found: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It puts in 49 ids that it knows to be common, and one that it asks about: 50 are common or too few are."""
+    """The party sends 49 ids that it knows to be common, and one that it asks about: 50 are common, or too few."""
     world, run = bank_and_shops(tmp_path, rows=ROWS), align.run_data_party
     if was_found:
         seated(world, session="honest")
@@ -124,7 +124,7 @@ def test_nothing_of_an_alignment_leaves_a_party_that_could_not_count_it(
     assert not sent
 
 
-# --- walr: every holder learns how many rows all of them have ---------------------------------------------------
+# --- walr: every passive party learns how many rows all have ----------------------------------------------------
 
 
 def test_the_17th_number_of_common_rows_is_refused_and_no_row_is_sent(tmp_path: Path) -> None:
@@ -163,7 +163,7 @@ def test_an_active_party_that_has_learnt_16_numbers_asks_for_no_other(tmp_path: 
 
 
 def test_every_holder_counts_what_the_weights_of_a_fit_reveal_of_its_rows(tmp_path: Path) -> None:
-    """Weights of the other holders depend on its part of each row's score. An answer that is sent again is free."""
+    """The weights of the other parties depend on its part of each row's score. A repeated answer is free."""
     world = Holders(tmp_path)
     names = {"shop", "bank", "chain"}
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""People are the same people in every snapshot, and two populations of a party may not share them unasked."""
+"""People are the same in every snapshot, and two populations of a party may not share them without permission."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_different_people_and_different_parties_have_different_digests() -> None
 
 
 def test_ids_of_one_table_that_look_alike_are_two_people() -> None:
-    """They would have one jitter, which gives away whether their labels are equal, and one account."""
+    """Otherwise they would have one account and one jitter, which would reveal whether their labels are equal."""
     table = ["a1", "A1", " a 1", "b2"]
     found = KEY.digests_of([pa.array(table[:1], pa.string()), pa.array(table[1:], pa.string())])
     assert len(set(found.tolist())) == len(table)
@@ -79,7 +79,7 @@ BUDGET = {"epsilon": 1.0, "delta": 1e-6}
 
 
 def clinic(root: Path, copied: np.ndarray) -> World:
-    """Make a measurement server with people, and a second table of another population."""
+    """Make a measurement server with people, and a second table for another population."""
     other: dict[str, Any] = {"url": "csv:copied.csv", "id": "id", "label": "label", "population": "others"}
     other["active_parties"] = ["shop"]
     world = World(root).active("shop", {"id": IDS, "x": np.arange(300.0)})
@@ -132,7 +132,7 @@ def test_the_same_people_in_another_snapshot_are_added_once(tmp_path: Path) -> N
         world.publish("clinic")
     with world.store("clinic") as store:
         assert len(people.join(store.reader().people("people"))) == 301
-        assert people.unpack(store.reader().labelled_people("people", "label")).sum() == 301
+        assert people.unpack(store.reader().people_with_labels("people", "label")).sum() == 301
 
 
 def test_a_dataset_without_a_population_is_published_whoever_is_in_it_and_its_owner_is_told(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Whole jobs on the same people: what they reveal adds up over snapshots, and stays below one limit."""
+"""Whole jobs on the same people: the revealed bits add up over snapshots, and stay below one limit."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DAYS = 10
 
 
 def revealed(world: World) -> tuple[float, float]:
-    """Return the bits about the bank's labels that were revealed, and how many may be."""
+    """Return the bits revealed about the bank's labels, and their limit."""
     account = Account.of(world.settings("bank"), "rows")
     with world.store("bank") as store:
         reader = store.reader()
@@ -121,7 +121,7 @@ def test_labels_that_are_declared_public_have_no_limit(tmp_path: Path) -> None:
 
 
 def test_a_population_that_is_named_later_has_the_account_of_its_people(tmp_path: Path) -> None:
-    """Also one that is taken away again: neither name begins the account again."""
+    """A name that is removed again does not begin the account again either."""
     world = bank_and_shops(tmp_path, rows=ROWS)
     population = 'population = "people"'
     world.edit("bank.toml", population, "snapshot_every_h = 24")
@@ -193,7 +193,7 @@ def test_people_of_two_datasets_whom_one_model_has_scored_count_when_one_gets_th
 
 
 def test_a_dataset_that_was_public_is_published_before_a_job_reads_it_as_a_private_one(tmp_path: Path) -> None:
-    """Nobody was counted among its people: every training would be refused for labels that were never revealed."""
+    """Nobody was counted among its people, so every training would be refused for labels that were never revealed."""
     world = bank_and_shops(tmp_path, rows=ROWS)
     world.set("populations", None, "bank")
     world.edit("bank.toml", 'population = "people"', "public = true")
@@ -280,7 +280,7 @@ def bank(tmp_path_factory: pytest.TempPathFactory) -> World:
 
 
 def test_figures_that_are_computed_again_count_again(tmp_path: Path) -> None:
-    """An active party that says it has no answer any more could put other columns in, and get other figures."""
+    """An active party that claims to have lost an answer could send other columns, and get other figures."""
     world = bank_and_shops_in_shares(tmp_path, epochs=2, split={"test_fraction": 0.2})
     counted = []
     for forgotten in (False, False, True):
@@ -295,7 +295,7 @@ def test_figures_that_are_computed_again_count_again(tmp_path: Path) -> None:
 
 
 def test_check_says_of_a_full_account_what_run_does(tmp_path: Path) -> None:
-    """The same training is answered from what is kept; another one, or one on a new snapshot, is refused."""
+    """The kept answer serves the same training; another training, or one on a new snapshot, is refused."""
     world = bank_and_shops_in_shares(tmp_path, epochs=2, split={"test_fraction": 0.0})
     world.run()
     fill_the_account(world)
@@ -304,24 +304,22 @@ def test_check_says_of_a_full_account_what_run_does(tmp_path: Path) -> None:
     assert "finished before with the same draws, and adds nothing" in " ".join(checked.stdout.split())
     world.run()
     assert world.blindfit("check", "job.toml", "--set", "falcon.l2=0.02").returncode != 0
-    with pytest.raises(PolicyRefused, match="with trainings before"):
+    with pytest.raises(PolicyRefused, match="with earlier trainings"):
         world.run("falcon.l2=0.02")
     world.publish("bank")
     checked = world.blindfit("check", "job.toml")
     assert checked.returncode != 0
-    with pytest.raises(PolicyRefused, match="with trainings before"):
+    with pytest.raises(PolicyRefused, match="with earlier trainings"):
         world.run()
 
 
 def test_check_says_of_a_taylor_account_without_room_for_an_end_what_run_does(tmp_path: Path) -> None:
-    """A layout that was counted before is free; where a training ends is not."""
+    """A layout that was counted before is free; the place where a training ends is not."""
     world = bank_and_shops(tmp_path, rows=ROWS)
     seated(world, session="s1")
     fill_the_account(world, leave=3)
     checked = world.blindfit("check", "job.toml")
-    assert "finished before with the same draws, and adds only where it ends, 2.0 bits" in " ".join(
-        checked.stdout.split()
-    )
+    assert "finished before with the same draws, and adds only its end, 2.0 bits" in " ".join(checked.stdout.split())
     seated(world, session="s2")
     checked = world.blindfit("check", "job.toml")
     assert checked.returncode != 0

@@ -1,4 +1,4 @@
-"""Encodings of 32 bytes that no party may take for a point, and how to put one in the place of another."""
+"""Encodings of 32 bytes that no party may accept as a point, and a way to put one in the place of another."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ OFF_THE_CURVE = {"y = 2": _encoded(2), "y = 7": _encoded(7)}
 
 
 def with_torsion(point: bytes, torsion: bytes) -> bytes:
-    """On the curve and of large order, but not in the prime subgroup."""
+    """Return a point on the curve and of large order, but not in the prime subgroup."""
     return bindings.crypto_core_ed25519_add(point, torsion)
 
 

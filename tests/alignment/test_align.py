@@ -1,4 +1,4 @@
-"""Private set intersection with every role: the result, what is sent, little room on the links, and every fault."""
+"""Private set intersection with every role: the result, the messages, links with little capacity, and every fault."""
 
 from __future__ import annotations
 
@@ -56,7 +56,9 @@ def untouched(_sender: str, _receiver: str, _step: str, data: bytes) -> bytes:
 
 
 def overlapping(parties: int, common: int = 6, own: int = 5) -> list[list[str]]:
-    """Each has the common ids, ids of its own, and from three parties on ids that it shares with one other; sorted."""
+    """Return sorted ids: each party has the common ids, its own ids, and from three parties on ids shared with one
+    other.
+    """
     sets = [
         [f"everywhere-{n}" for n in range(common)] + [f"only-{seat}-{n}" for n in range(own * (seat + 1))]
         for seat in range(parties)
@@ -71,7 +73,7 @@ def seeded(seats: int, seed: int = 0) -> list[UniformInt]:
 
 
 class Session:
-    """All seats over one network; what each ended with, results and errors alike."""
+    """All parties over one network, with the result or error of each."""
 
     def __init__(self, id_sets: Sequence[Ids], *, wire: Wire = untouched, network: Any = None) -> None:
         self.id_sets, self.parties = id_sets, NAMES[: len(id_sets)]
@@ -118,11 +120,11 @@ class Session:
 
 
 async def _all_ended(seats: dict[str, Awaitable[Any]]) -> dict[str, Any]:
-    """Until every seat has ended, or the first has failed for another reason than a silent peer."""
+    """Wait until every party has ended, or the first has failed for another reason than a silent peer."""
     tasks = {name: asyncio.ensure_future(seat) for name, seat in seats.items()}
     await asyncio.wait(tasks.values(), return_when=asyncio.FIRST_EXCEPTION)
     for _ in range(100):
-        await asyncio.sleep(0)  # the others may come to the same end
+        await asyncio.sleep(0)  # the others may end in the same way
     for task in tasks.values():
         task.cancel()
     results = await asyncio.gather(*tasks.values(), return_exceptions=True)
@@ -130,7 +132,7 @@ async def _all_ended(seats: dict[str, Awaitable[Any]]) -> dict[str, Any]:
 
 
 def failure(session: Session) -> BlindfitError:
-    """The one error that was not another seat's waiting."""
+    """Return the one error that did not come from waiting for another party."""
     waited = (PeerTimeout,)  # on a busy machine
     errors = [e for e in session.ended.values() if isinstance(e, BlindfitError) and not isinstance(e, waited)]
     assert len(errors) == 1
@@ -203,7 +205,7 @@ def test_the_common_order_is_drawn_anew_in_every_run() -> None:
 
 
 def test_the_common_order_is_the_key_nodes_and_uniform() -> None:
-    """Also where the data parties' shuffles and secrets never change."""
+    """This holds even if the data parties' shuffles and secrets never change."""
     id_sets = overlapping(2, common=3, own=1)
     *own, _ = seeded(2)
     sets = [align.step_1_prepare(ids, uniform, owner="x") for ids, uniform in zip(id_sets, own, strict=True)]
@@ -236,7 +238,7 @@ def test_more_rows_than_a_chunk_has(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def table(sizes: Sequence[int], common: int) -> Sent:
-    """The module's table, for chunks of 4 points and 5 rows."""
+    """Return the module's table, for chunks of 4 points and 5 rows."""
     ring = NAMES[: len(sizes)]
     sent: Sent = []
     for seat, party in enumerate(ring):
@@ -280,7 +282,9 @@ def test_no_id_and_no_unblinded_point_leaves() -> None:
 @pytest.mark.parametrize("parties", [2, 3])
 @pytest.mark.usefixtures("small_chunks")
 def test_no_point_is_sent_twice_and_two_runs_share_none(parties: int) -> None:
-    """Each time under another product of secrets, so that a link's points say nothing of another link's."""
+    """Each point is sent under another product of secrets, so the points of one link reveal nothing about another
+    link's.
+    """
     points: list[bytes] = []
 
     def listening(sender: str, _receiver: str, step: str, data: bytes) -> bytes:
@@ -298,7 +302,7 @@ def test_no_point_is_sent_twice_and_two_runs_share_none(parties: int) -> None:
 
 
 def test_kept_order_does_not_leak() -> None:
-    """Both files are sorted; the places that match are as good as random at both parties."""
+    """Both files are sorted; at both parties the matching places look random."""
     ids = [f"customer-{n:04d}" for n in range(300)]
     rows: list[np.ndarray] = []
 
@@ -318,7 +322,9 @@ def test_kept_order_does_not_leak() -> None:
 
 
 class TightNetwork(LocalNetwork):
-    """A sender waits while its link holds `room` messages that were not received; seats take turns at random."""
+    """A network whose sender waits while its link holds `room` messages that were not received; parties act in random
+    order.
+    """
 
     def __init__(self, room: int, seed: int) -> None:
         super().__init__(ROLES, align.TABLE, timeout_s=60.0)
@@ -354,7 +360,7 @@ class TightChannel:
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.usefixtures("small_chunks")
 def test_links_with_room_for_one_chunk_of_each_party_are_enough(parties: int, seed: int) -> None:
-    """Sets of very different sizes; on a real link, the window holds many times as much."""
+    """The sets have very different sizes; the window of a real link holds many times as much."""
     own = [1, 60, 8, 0, 33]
     random.Random(seed).shuffle(own)
     id_sets = [["everywhere"] + [f"{seat}-{n}" for n in range(own[seat])] for seat in range(parties)]
@@ -366,7 +372,7 @@ def test_links_with_room_for_one_chunk_of_each_party_are_enough(parties: int, se
 
 @pytest.mark.usefixtures("small_chunks")
 def test_what_a_party_waits_for_was_sent_a_turn_before() -> None:
-    """Else the parties would compute in turns, or wait for the network at every chunk."""
+    """Otherwise the parties would compute in turns, or wait for the network at every chunk."""
     ring = align.Ring(("a", "b", "c"), counts=(12, 5, 1))
     assert [(piece.owner, piece.chunk, piece.size) for piece in ring.timetable("b")] == [
         ("b", 0, 4),
@@ -395,7 +401,7 @@ def test_too_few_common_rows_end_the_session_for_all() -> None:
         error = session.ended[name]
         assert isinstance(error, DataError)
         assert error.message.startswith(
-            "the parties have fewer than 7 rows in common, and bank goes on with no fewer (ids"
+            "the parties have fewer than 7 rows in common, and bank requires at least so many (ids"
         )
         assert "written the same way" in error.hint
     assert "CommonRows" not in {step for _, _, step in session.network.sent}
@@ -416,7 +422,7 @@ def test_a_party_with_too_few_ids_is_named_with_the_option() -> None:
 
 
 def test_how_few_rows_are_common_is_not_told() -> None:
-    """Else a set of one real id and inventions would ask whether somebody is a customer."""
+    """Otherwise a set of one real id and inventions could test whether somebody is a customer."""
     told: list[list[bytes]] = []
     for probe in ("customer", "stranger"):
         seen: list[bytes] = []
@@ -469,7 +475,7 @@ def test_a_senseless_least_is_refused(min_common: int) -> None:
 
 
 def tampered(kind: type[Any], sender: str, change: Callable[[Any], Any], number: int = 0) -> Wire:
-    """Changes the `number`-th message of one kind from one sender."""
+    """Change the `number`-th message of one kind from one sender."""
     count = 0
 
     def wire(from_: str, _receiver: str, step: str, data: bytes) -> bytes:

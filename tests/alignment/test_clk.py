@@ -1,4 +1,4 @@
-"""Filters of records: alike where records are alike, unrelated under another secret, and made as the format says."""
+"""Filters of records: alike if records are alike, unrelated under another secret, and made as the format specifies."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PERSON = {"first_name": "José", "last_name": "O'Brien", "birth_date": "1987-03-
 
 
 def one(encoding: Encoding = ENCODING, secret: bytes = SECRET, **changes: str) -> Filters:
-    """The filter of PERSON with some values changed."""
+    """Return the filter of PERSON with some values changed."""
     return encode({name: [value] for name, value in (PERSON | changes).items()}, encoding, secret)[0]
 
 
@@ -77,7 +77,7 @@ def test_a_digit_of_a_date_has_its_place() -> None:
 
 @each_case("date", ["0000-00-00", "1900-02-30", "1900-02-29", "1987-31-14", "1987-00-14", "1987-03-00", "99999999"])
 def test_a_day_that_no_calendar_has_is_like_nothing(date: str) -> None:
-    """Placeholders are the same at many strangers."""
+    """Many strangers have the same placeholders."""
     assert date_tokens(date) == []
     records = {"born": [date, date, "1987-03-14"]}
     filters = encode(records, Encoding((Field("born", "date"),)), SECRET)
@@ -88,7 +88,7 @@ def test_a_day_that_no_calendar_has_is_like_nothing(date: str) -> None:
 
 @each_case("date", ["14/03/1987", "14-03-1987", "1987-3-14", "1987", "1987-03-14T00:00", "١٩٨٧-٠٣-١٤"])
 def test_a_date_in_another_format_counts_as_missing(date: str) -> None:
-    """A refusal would tell who chose the fields what a party's rows hold."""
+    """A refusal would reveal what a party's rows hold to the party that chose the fields."""
     records = {name: [value] * 4 for name, value in PERSON.items()} | {"birth_date": ["", date, "1987-03-14", " "]}
     missing, unreadable, written, blank = encode(records, ENCODING, SECRET)
     assert (unreadable == missing).all()
@@ -101,7 +101,7 @@ def test_a_date_in_another_format_counts_as_missing(date: str) -> None:
 
 
 def places_by_definition(encoding: Encoding, secret: bytes) -> Iterator[int]:
-    """The bits of PERSON, one at a time, as docs/linkage.md describes them."""
+    """Yield the bits of PERSON, one at a time, as docs/explanation/linkage.md describes them."""
     for field in encoding.fields:
         key = hashlib.blake2b(field.name.encode(), key=secret, person=b"blindfit field").digest()
         for token in clk.tokens_of(PERSON[field.name], field.kind):
@@ -176,7 +176,7 @@ def test_places_are_uniform() -> None:
 
 
 def test_places_of_a_token_are_no_progression() -> None:
-    """Double hashing has one step between all places of a token; here any two steps are equal by chance alone."""
+    """Double hashing has one step between all places of a token; here two steps are equal only by chance."""
     steps = np.diff(places_of_many_tokens(), axis=1) % 1024
     equal = (steps[:, 1:] == steps[:, :-1]).mean()
     assert equal < 3 / 1024

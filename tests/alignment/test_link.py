@@ -1,4 +1,4 @@
-"""Linkage with all three seats: what is sent, that the roles compute what `run_locally` says, and every fault."""
+"""Linkage with all three roles: its messages, the same result as `run_locally`, and every fault."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ TABLE = [
 
 
 def randomness() -> tuple[Callable[[int], int], ...]:
-    """Of the first party, of the second, of the key node and of its randomisers."""
+    """Return the randomness of the first party, the second, the key node and its randomisers."""
     return tuple(random.Random(seat).randrange for seat in range(4))
 
 
@@ -57,13 +57,13 @@ def as_sent(_sender: str, _receiver: str, _step: str, data: bytes) -> bytes:
 
 
 def uncounted() -> None:
-    """Linkages are, by whoever has a database."""
+    """Count nothing: a caller with a database counts linkages."""
 
 
 def seats(
     key: PrivateKey, network: LocalNetwork, settings: LinkageSettings, people: Registers
 ) -> list[Coroutine[Any, Any, Any]]:
-    """Bank, shop and key node."""
+    """Return bank, shop and key node."""
     uniforms, shared = randomness(), (settings, key.public_key)
     bank, shop, keys = (network.channel(name) for name in ("bank", "shop", "keys"))
     randomisers = FullExponent(key.public_key, uniform=uniforms[3])
@@ -86,10 +86,10 @@ def run_all(
     wire: Wire = as_sent,
     to_the_end: bool = False,
 ) -> tuple[list[Any], list[tuple[str, str, str]]]:
-    """What each seat ends with, and what was sent.
+    """Return what each party ends with, and what was sent.
 
     Args:
-        to_the_end: then each seat's error stands for its result; else the first error is raised.
+        to_the_end: True to return each party's error as its result; otherwise the first error is raised.
     """
     network = LocalNetwork(ROLES, link.TABLE, wire=wire)
 
@@ -167,7 +167,7 @@ def test_with_typing_errors_most_are_found(insecure_test_key: PrivateKey) -> Non
 
 
 def test_each_party_gets_a_mask_of_its_own(insecure_test_key: PrivateKey) -> None:
-    """From two copies of one ciphertext the parties could tell that they hold the same slots' mask; these differ."""
+    """From two copies of one ciphertext the parties could see that they hold the same slots' mask; these differ."""
     bank, shop, _ = linked(insecure_test_key)
     assert not set(residues_of(bank)) & set(residues_of(shop))
     assert len({*residues_of(bank), *residues_of(shop)}) == 140
@@ -263,7 +263,7 @@ def test_too_few_matches_end_the_session_in_one_line_for_all(insecure_test_key: 
     results, sent = run_all(insecure_test_key, settings=replace(SETTINGS, min_matches=26), to_the_end=True)
     assert [type(result) for result in results] == [DataError] * 3
     assert {result.message for result in results} == {
-        "fewer than 26 rows of the two parties match, the least that the job asks for"
+        "fewer than 26 rows of the two parties match, which is the least that the job accepts"
     }
     assert all(result.hint for result in results)
     assert Counter(sent) == Counter(TABLE[:-2])
@@ -285,7 +285,7 @@ def test_too_few_matches_end_the_specification_too(insecure_test_key: PrivateKey
 def key_node_alone(
     key: PrivateKey, settings: LinkageSettings, filters: np.ndarray[Any, Any]
 ) -> tuple[DataError, list[tuple[str, bytes]], list[tuple[str, int, int]]]:
-    """What a linkage of a table with itself fails with, what the parties are sent, and the progress."""
+    """Return the error of a linkage of a table with itself, the messages to the parties, and the progress."""
     sent: list[tuple[str, bytes]] = []
     told: list[tuple[str, int, int]] = []
 
@@ -312,12 +312,12 @@ def key_node_alone(
 def test_where_anybody_matches_the_parties_are_told_what_too_few_matches_tell(
     insecure_test_key: PrivateKey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """262,144 copies of an invention were refused by another error where 20 records are like it, or more."""
+    """Once 262,144 copies of an invention were refused by another error if at least 20 records were like it."""
     copies = np.random.default_rng(0).integers(0, 256, (1, 128)).astype(np.uint8).repeat(70, axis=0)
     too_few, sent, told = key_node_alone(insecure_test_key, replace(SETTINGS, min_matches=71), copies)
-    monkeypatch.setattr(matching, "MAX_CANDIDATES", 32 * 70 - 1)  # of 4900: the first tile has more
+    monkeypatch.setattr(matching, "MAX_CANDIDATES", 32 * 70 - 1)  # 4900 candidates: the first tile has more
     anybody, sent_then, told_then = key_node_alone(insecure_test_key, SETTINGS, copies)
-    assert anybody.message.endswith("that matches anybody")  # at the key node
+    assert anybody.message.endswith("as any two people would be")  # at the key node
     assert (sent_then, told_then) == (sent, told)
     assert len(sent) == 2
     assert error_codes.status_of(anybody) == error_codes.status_of(too_few)
@@ -327,7 +327,7 @@ def test_where_anybody_matches_the_parties_are_told_what_too_few_matches_tell(
 
 
 def change(step: str, to: str, key: PrivateKey, **changes: Any) -> Wire:
-    """A wire that changes fields of one message on its way; a callable gets the old value."""
+    """Return a wire that changes fields of one message on its way; a callable gets the old value."""
 
     def wire(_sender: str, receiver: str, name: str, data: bytes) -> bytes:
         if (name, receiver) != (step, to):
@@ -342,7 +342,7 @@ def change(step: str, to: str, key: PrivateKey, **changes: Any) -> Wire:
 
 
 def sent_again(slots: Slots, key: PrivateKey, count: int) -> FreshCiphertext:
-    """The first `count` ciphertexts of a received mask of 70."""
+    """Return the first `count` ciphertexts of a received mask of 70."""
     public_key = key.public_key
     mask = EncryptedVector.receive(slots.mask, public_key, length=70, frac_bits=0, bound=1, culprit="keys")
     return mask[:count].rerandomize(FullExponent(public_key)).ciphertext
@@ -358,7 +358,7 @@ def swapped_for(value: int, place: int) -> Callable[[np.ndarray[Any, Any]], np.n
 
 
 def repeated(positions: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """A row twice, another not at all."""
+    """Repeat one row, and omit another."""
     return np.where(positions == 1, 0, positions)
 
 

@@ -1,4 +1,4 @@
-"""The key node's matcher: the same pairs as by brute force, one match for each record at most, and good ones."""
+"""The key node's matcher finds the same pairs as brute force, at most one match for each record, and good matches."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ THRESHOLD = 0.8
 
 
 def related_filters(n_first: int, n_second: int, seed: int, bits: int = 256) -> tuple[Filters, Filters]:
-    """Random filters of very different fill, the second party's partly copies with flipped bits; one of each empty."""
+    """Return random filters of very different fill; the second's are partly copies with flipped bits; one of each is
+    empty.
+    """
     rng = np.random.default_rng(seed)
     first = rng.random((n_first, bits)) < rng.uniform(0.05, 0.9, (n_first, 1))
     second = first[rng.integers(0, n_first, n_second)] ^ (rng.random((n_second, bits)) < rng.uniform(0, 0.4))
@@ -54,7 +56,7 @@ def test_all_alike_pairs_and_no_others(
 
 
 def test_a_pair_exactly_at_the_threshold_is_alike() -> None:
-    """5 bits each, 4 in common: .8, which binary fractions do not hold."""
+    """5 bits each, 4 in common: 0.8, which binary fractions do not hold."""
     first, second = np.zeros((2, 1, 256), np.uint8)
     first[0, :5], second[0, 1:6] = 1, 1
     pairs, _ = alike_pairs(np.packbits(first, axis=1), np.packbits(second, axis=1), 0.8)
@@ -117,7 +119,7 @@ def test_matches_are_stable_and_the_order_of_pairs_does_not_matter(alike: dict[A
     got_second = dict(zip(matches.second.tolist(), matches.similarity.tolist(), strict=True))
     assert len(got_first) == len(got_second) == len(matches)
     assert all(alike[pair] >= THRESHOLD for pair in as_set(matches))
-    for (a, b), similarity in alike.items():  # nobody is passed over for one less alike
+    for (a, b), similarity in alike.items():  # a less alike pair never displaces a better one
         if similarity >= THRESHOLD:
             assert max(got_first.get(a, 0), got_second.get(b, 0)) >= similarity
     shuffler.shuffle(triples)
@@ -125,7 +127,9 @@ def test_matches_are_stable_and_the_order_of_pairs_does_not_matter(alike: dict[A
 
 
 def assigned_by_definition(alike: dict[tuple[int, int], float]) -> set[tuple[int, int]]:
-    """The most alike pair first; of equals the one whose records have the worse other choices, then by position."""
+    """Assign the most alike pair first; of equals the one whose records have the worse other choices,
+    then by position.
+    """
     kept = {pair: similarity for pair, similarity in alike.items() if similarity >= THRESHOLD}
 
     def best_other(pair: tuple[int, int], side: int) -> float:
@@ -138,7 +142,7 @@ def assigned_by_definition(alike: dict[tuple[int, int], float]) -> set[tuple[int
     return matches
 
 
-FEW = st.sampled_from([0.7, 0.8, 0.9])  # so that most pairs have an equal
+FEW = st.sampled_from([0.7, 0.8, 0.9])  # so that most pairs have an equal one
 TIED_PAIRS = st.dictionaries(st.tuples(st.integers(0, 5), st.integers(0, 5)), FEW, max_size=30)
 
 
@@ -183,7 +187,7 @@ def test_people_are_found_in_spite_of_typing_errors(fold: bool) -> None:
     truth = set(map(tuple, people.true_pairs.tolist()))
     same = sum(
         all(people.first[name][a] == people.second[name][b] for name in people.first) for a, b in truth
-    )  # what equality of all fields would find
+    )  # the matches by equality of all fields
     found = as_set(matched(people, fold=fold))
     assert same / len(truth) < 0.5
     assert len(found & truth) / len(truth) > 0.9

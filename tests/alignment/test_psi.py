@@ -1,4 +1,4 @@
-"""Points of ids: the laws of blinding, every wrong point refused, and the set operations on what comes."""
+"""Points of ids: the laws of blinding, a refusal of every wrong point, and set operations on received points."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def test_without_strangers_no_match_is_wrong() -> None:
 
 
 def test_records_that_all_match_have_no_wrong_ones() -> None:
-    """A stranger who is matched already takes nobody's place."""
+    """A stranger who is already matched takes nobody's place."""
     matches = matches_at([1.0] * 50)
     pairs = pairs_of([(i, j, 1.0) for i in range(50) for j in range(50)])
     errors = expected_errors(pairs, matches, (50, 50), 0.8)
@@ -88,7 +88,7 @@ def test_wrong_matches_cost_loss_and_shrink_the_second_party() -> None:
     for smaller, larger in pairwise(results[1:]):
         assert right.log_loss <= smaller.log_loss < larger.log_loss
         assert smaller.weight_change < larger.weight_change
-    assert 0.8 < results[-1].second_party_weights < 0.92  # by the share of wrong matches up to twice that
+    assert 0.8 < results[-1].second_party_weights < 0.92  # lower by one to two times the share of wrong matches
 
 
 def test_a_single_row_has_nobody_to_change_with() -> None:

@@ -1,4 +1,4 @@
-"""An operator's yes is to a digest: of the job that was shown, and of nothing else that bears its name."""
+"""An operator approves a digest: that of the job that was shown, not of another job with its name."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from tests.statuses import reason_of
 from tests.wire.calls import proposal
 from tests.wire.meter import settings_of
 
-LONG_S = 30.0  # what comes comes within a second
+LONG_S = 30.0  # any answer comes within a second
 
 
 @dataclass
 class Asking:
-    """A measurement server in this process whose operator is asked, and the operator."""
+    """A measurement server in this process, which asks its operator, and that operator."""
 
     node: PartyNode
     directory: Path
@@ -47,7 +47,7 @@ class Asking:
         return self.directory / "party.toml"
 
     async def propose(self, session: str, epsilon: float = 0.5, **times: float) -> str:
-        """Returns the digest that is shown to the operator."""
+        """Return the digest that is shown to the operator."""
         asked = proposal(session)
         timeouts = TimeoutSettings(**{"step_s": 1, "reconnect_s": 0.1} | times)
         job = WalrJob(privacy=PrivacySettings(epsilon=epsilon), timeouts=timeouts)
@@ -65,13 +65,13 @@ class Asking:
         operator.decide(self.node.settings, self.file, session, digest, refuse=refuse).show(console)
 
     def change(self, query: str) -> None:
-        """What no part of Blindfit does."""
+        """Change the database as no part of Blindfit does."""
         with contextlib.closing(sqlite3.connect(self.directory / "state" / "party.sqlite")) as database:
             database.execute(query)
             database.commit()
 
     def forget(self, session: str) -> None:
-        """As if names could be used twice."""
+        """Forget the session, as if names could be used twice."""
         self.change("DELETE FROM sessions")
         del self.node.sessions._sessions[session]
 
@@ -120,7 +120,7 @@ async def test_a_part_of_the_digest_is_not_the_digest(asking: Asking) -> None:
 async def test_a_name_that_was_cancelled_comes_with_no_other_job(asking: Asking) -> None:
     digest = await asking.propose("monday", epsilon=0.5)
     await asking.node.sessions.cancel("monday")
-    with pytest.raises(PolicyRefused, match="there was one of this name"):
+    with pytest.raises(PolicyRefused, match="there was a session of this name"):
         await asking.propose("monday", epsilon=2.0)
     with pytest.raises(ConfigError, match="monday is not a job that waits here"):
         asking.decide("monday", digest)
@@ -139,7 +139,7 @@ async def test_another_job_behind_the_name_that_was_shown(asking: Asking) -> Non
 
 
 async def test_a_yes_to_another_digest_is_none(asking: Asking) -> None:
-    """What waits in memory is not what the row says."""
+    """The row here differs from what waits in memory."""
     await asking.propose("monday")
     asking.change(f"UPDATE sessions SET state = 'ACCEPTED', digest = '{'0' * 32}'")
     assert await asking.decided("monday") == "REFUSED"
@@ -173,7 +173,7 @@ async def test_a_refusal_needs_no_digest_but_not_another_ones(asking: Asking) ->
         asking.decide("monday", digest)
 
 
-# --- what a coordinator is told ------------------------------------------------------------------------
+# --- reports to a coordinator ---------------------------------------------------------------------------
 
 
 async def last_event(asking: Asking, session: str) -> tuple[int, str]:
@@ -209,7 +209,7 @@ async def test_a_database_that_cannot_be_read_for_a_moment_loses_no_job(
 
 @contextlib.contextmanager
 def full_disk() -> Iterator[asyncio.Event]:
-    """No change of a session can be written; set once one could not."""
+    """Make every change of a session fail; yield an event that is set once a change has failed."""
     failed = asyncio.Event()
 
     def fail(*_: object, **__: object) -> None:
@@ -257,7 +257,7 @@ async def test_who_watches_hears_of_an_end_that_cannot_be_written(asking: Asking
 async def test_who_watches_hears_how_a_run_ended_that_cannot_be_written(
     asking: Asking, monkeypatch: pytest.MonkeyPatch, fails: Exception | None, end: tuple[int, int]
 ) -> None:
-    """What is done is told as done: its answers have left, and were charged."""
+    """The report states that the run is done: its answers have left, and were charged."""
 
     async def run(_session: object) -> dict[str, ParameterValue]:
         await failed.wait()
@@ -293,7 +293,7 @@ async def test_a_job_that_its_coordinator_cancelled(asking: Asking) -> None:
 
 
 async def test_watchers_who_go_hold_up_no_change(asking: Asking) -> None:
-    """A call is cancelled when its coordinator goes, and again when the party stops; also as its news come."""
+    """A call is cancelled when its coordinator leaves or the party stops, even while news arrives."""
     await asking.propose("monday")
     for turns in range(6):
         watchers = [asyncio.create_task(last_event(asking, "monday")) for _ in range(8)]
@@ -320,7 +320,7 @@ def digest_of(by: str = "coordinator", protocol: str = "walr", session: str = "s
 
 
 def test_whatever_an_operator_sees_is_in_the_digest() -> None:
-    """Its parameters: above. An address is not: a party is the name in its certificate."""
+    """A test above covers its parameters. An address is not in the digest: a party is the name in its certificate."""
     changes = ("by", "protocol", "session", "name", "role", "dataset")
     digests = {digest_of(), *(digest_of(**{change: "other"}) for change in changes)}
     assert len(digests) == 1 + len(changes)

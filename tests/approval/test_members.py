@@ -1,4 +1,4 @@
-"""A coordinator that tells two parties of other members: both of them notice before any data."""
+"""A coordinator that names other members to each of two parties: both of them notice before any data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a party's policy bounds, whatever is proposed: epsilon, delta, and the defences that a job does without."""
+"""A party's policy bounds every proposal: epsilon, delta, and the defences that a job does without."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ UNSAFE = TaylorJob(taylor={"unsafe": ["no-jitter", "leverage"], "jitter": 0.0})
 
 @pytest.mark.parametrize("name", ROLES)
 async def test_a_flag_that_a_party_does_not_list_is_refused(authority: Path, tmp_path: Path, name: str) -> None:
-    """Whichever it is: a passive party's features are what some of the flags lay open."""
+    """This holds for each flag: some flags expose a passive party's features."""
     async with up(authority, tmp_path, name, unsafe=["no-jitter"]) as node:
         with pytest.raises(PolicyRefused) as refused:
             await answer(node, "monday", UNSAFE)
@@ -45,7 +45,9 @@ async def test_an_operator_who_is_asked_decides_about_flags(authority: Path, tmp
 
 async def test_a_party_without_a_ledger_has_signed_no_receipt(authority: Path, tmp_path: Path) -> None:
     async with up(authority, tmp_path, "keys") as node:
-        with pytest.raises(PolicyRefused, match="keys refuses the job: receipt: it keeps no ledger, and gave none"):
+        with pytest.raises(
+            PolicyRefused, match="keys refuses the job: receipt: this party keeps no ledger, and gave no receipt"
+        ):
             await answer(node, "monday", TaylorJob(), SignedReceipt(statement=b"{}", signature=bytes(64)))
 
 
@@ -60,7 +62,7 @@ async def test_a_party_without_a_ledger_has_signed_no_receipt(authority: Path, t
     ids=["nobody is active", "two are active", "two have keys", "a role that it does not have"],
 )
 async def test_a_party_counts_itself_who_takes_part(authority: Path, tmp_path: Path, roles: dict[str, str]) -> None:
-    """A coordinator's own program may have counted nothing."""
+    """The coordinator's own program may have counted nothing."""
     async with up(authority, tmp_path, "helper", approve="ask") as node:
         node.settings.peers.update({name: PeerSettings(role=role) for name, role in roles.items() if name != "helper"})
         members = [pb.Member(name=name, role=role, address="a:1", dataset="rows") for name, role in roles.items()]
@@ -87,7 +89,7 @@ async def test_a_proposed_address_that_is_none_is_refused(authority: Path, tmp_p
 async def test_a_party_without_a_dataset_has_published_none(authority: Path, tmp_path: Path) -> None:
     async with up(authority, tmp_path, "keys") as node:
         await answer(node, "monday", TaylorJob())
-        with pytest.raises(LocalProtocolError, match="a party without a dataset reads none"):
+        with pytest.raises(LocalProtocolError, match="a party without a dataset reads no snapshot"):
             assert node.sessions.get("monday").published
 
 
@@ -165,7 +167,7 @@ async def test_every_data_party_has_a_say_in_how_few(
     ("job", "refused"),
     [
         (WalrJob(privacy={"epsilon": 1.0, "delta": 1e-9}), ["privacy.delta"]),
-        (LabelDPJob(privacy={"epsilon": 1.0}), []),  # the delta of its mechanism is 0, whatever [privacy] says
+        (LabelDPJob(privacy={"epsilon": 1.0}), []),  # the delta of its mechanism is 0, for any [privacy]
         (LabelDPJob(privacy={"epsilon": 1.0}, label_dp={"mechanism": "gaussian"}), ["privacy.delta"]),
         (TaylorJob(), []),
     ],

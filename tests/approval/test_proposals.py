@@ -1,4 +1,4 @@
-"""What a party answers to a proposal that is not for it: one line that says why, and nothing is kept."""
+"""A party answers a proposal that is not for it with one line that gives the reason, and keeps nothing."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def signed(asked: pb.Proposal, *sizes: int) -> None:
 
 
 REFUSED: dict[str, tuple[Change, str]] = {
-    "not it": (lambda p: p.members.pop(), "parties: meter is not among them, or a name comes twice"),
-    "twice": (lambda p: p.members.append(p.members[0]), "parties: meter is not among them, or a name comes twice"),
+    "not it": (lambda p: p.members.pop(), "parties: meter is not one of them, or a name occurs twice"),
+    "twice": (lambda p: p.members.append(p.members[0]), "parties: meter is not one of them, or a name occurs twice"),
     "stranger": (
         lambda p: setattr(p.members[0], "name", "bank"),
         "peers: bank is not a peer with the role active here",
@@ -48,12 +48,12 @@ REFUSED: dict[str, tuple[Change, str]] = {
     ),
     "another protocol": (
         lambda p: setattr(p, "protocol", "label-dp"),
-        "protocol: label-dp is not one that it takes part in",
+        "protocol: label-dp is not a system in which it takes part",
     ),
-    "no protocol": (lambda p: setattr(p, "protocol", ""), "protocol: none is not one that it takes part in"),
+    "no protocol": (lambda p: setattr(p, "protocol", ""), "protocol: none is not a system in which it takes part"),
     "own role": (lambda p: setattr(p.members[1], "role", "key-node"), "role: it is measurement, not key-node"),
-    "dataset": (lambda p: setattr(p.members[1], "dataset", "clicks"), "dataset: it has none named clicks"),
-    "no dataset": (lambda p: setattr(p.members[1], "dataset", ""), "dataset: it has none named (none)"),
+    "dataset": (lambda p: setattr(p.members[1], "dataset", "clicks"), "dataset: it has no dataset named clicks"),
+    "no dataset": (lambda p: setattr(p.members[1], "dataset", ""), "dataset: it has no dataset named (none)"),
     "seed": (
         seeded,
         "seed: the parties draw splits and batches themselves; a seed is for jobs on one machine",

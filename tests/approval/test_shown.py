@@ -1,4 +1,4 @@
-"""What an operator sees of a job that waits: what is dangerous first, and everything that is not a default."""
+"""An operator sees of a waiting job what is dangerous first, and everything that is not a default."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.operator import deciding as operator
 from blindfit.coordinator.operator.held import not_default, to_toml
 from blindfit.coordinator.systems import VIEWS, view
+from blindfit.coordinator.terminal.titles import with_title
 from blindfit.parties.data.settings import PartyDatasetSettings
 from blindfit.parties.dp_lr.settings import DPLRJob
 from blindfit.parties.falcon.settings import FalconJob
@@ -64,7 +65,7 @@ def party(name: str, role: str) -> PartySettings:
 
 
 def held(directory: Path, name: str, parties: Parties, job: JobParameters, charged: float = 0.0) -> str:
-    """What the operator of that party sees."""
+    """Return what the operator of that party sees."""
     settings = party(name, parties[name][0])
     store = Store(directory / "state" / "party.sqlite")
     members = [pb.Member(name=n, role=role, address="a:1", dataset=data) for n, (role, data) in parties.items()]
@@ -95,11 +96,11 @@ def test_unsafe_flags_come_first_and_glare(tmp_path: Path) -> None:
     job = TaylorJob(taylor={"unsafe": ["no-jitter", "leverage"], "jitter": 0.0})
     shown = held(tmp_path, "post", VERTICAL, job)
     lines = shown.splitlines()
-    assert lines[0].startswith("monday: taylor, proposed by coordinator, now")
+    assert lines[0].startswith(f"monday: {with_title('taylor')}, proposed by coordinator, now")
     assert lines[1].split(maxsplit=2)[:2] == ["UNSAFE", "no-jitter"]
-    assert "a few batches can give away every label" in lines[1]
+    assert "a few batches can reveal every label" in lines[1]
     assert lines[2].split(maxsplit=2)[:2] == ["UNSAFE", "leverage"]
-    assert lines[-3].endswith("it is UNSAFE ")
+    assert lines[-3].endswith("this is UNSAFE ")
     assert 'taylor.unsafe = ["no-jitter", "leverage"]' in shown
     assert "taylor.jitter = 0.0" in shown
 
@@ -161,7 +162,7 @@ def test_the_budget_that_is_charged(tmp_path: Path, name: str, parties: Parties,
 @pytest.mark.parametrize("trust", ["two-servers", "shared-rows"])
 @pytest.mark.parametrize("order", [("north", "south"), ("south", "north")])
 def test_both_measurement_servers_are_told_that_they_pay(tmp_path: Path, order: tuple[str, str], trust: str) -> None:
-    """In whatever order the proposer names them."""
+    """The proposer may name them in any order."""
     keys = {"notary": ("key-node", "")} if trust == "shared-rows" else {}
     parties = {"bank": ("active", "people"), **dict.fromkeys(order, ("measurement", "loans")), **keys}
     job = WalrJob(privacy={"epsilon": 0.5}, walr={"trust": trust})
@@ -236,7 +237,7 @@ def changed(value: Any) -> Any:
 
 @pytest.mark.parametrize("protocol", SYSTEMS)
 def test_no_field_is_left_out(protocol: str) -> None:
-    """Each field of each table, changed without regard to what goes together."""
+    """Each field of each table is changed, even where the combination makes no sense."""
     job = system(protocol).job.model_construct()
     at_default = {name for name, _ in not_default("", job)}
     assert at_default == set()

@@ -1,7 +1,7 @@
 """A partner's binary column from differences of gradients, by lattice reduction.
 
-The labels' part of a kept batch's gradient never changes, so differences lie in X_own^T X_other alone. With one column
-at the other party they are multiples of X_own^T (b + constant); what is orthogonal to that and to the constant gives
+The labels' part of a kept batch's gradient never changes, so differences lie in X_own^T X_other. If the other party
+has only one column, they are multiples of X_own^T (b + constant); vectors orthogonal to that and to the constant give
 Q X_own^T b = 0, and b is a short integer vector.
 """
 
@@ -25,9 +25,9 @@ Reader = Literal["active", "passive"]
 READERS: tuple[Reader, ...] = get_args(Reader)
 Column = Callable[[np.random.Generator, Floats], NDArray[np.bool_]]
 EXACT = 2.0**28  # two values of a score round in two ways, so that rounding leaves the equations exact
-ROUNDING = 2.0**-20  # of a residual
+ROUNDING = 2.0**-20  # rounding of a residual
 CANDIDATES, MANY_CANDIDATES = 3, 60
-WEIGHTS = (0.5, 1.0, 2.0, 4.0, 8.0)  # of noisy equations: the attacker tries them all
+WEIGHTS = (0.5, 1.0, 2.0, 4.0, 8.0)  # weights of noisy equations: the attacker tries them all
 EPOCHS = 50
 
 
@@ -40,11 +40,11 @@ def binary_column(
     candidates: int = CANDIDATES,
     blocks: tuple[int, ...] = BLOCKS,
 ) -> list[Floats]:
-    """Guesses at the column in the batch as signs, up to which value is which: short vectors of exactly two values.
+    """Guess at the column in the batch as signs, up to which value is which: short vectors of exactly two values.
 
     Args:
-        noise_std: of the key node's noise, which is public.
-        weight: how nearly the equations hold: 1 / their error.
+        noise_std: standard deviation of the key node's noise, which is public.
+        weight: weight of the equations: 1 / their error.
     """
     columns, whiten, base = _moved(seen, noise_std, number)
     equations = complement(np.linalg.qr(base)[0]).T @ whiten @ columns.T
@@ -64,14 +64,17 @@ def binary_column(
 
 
 def projected(seen: Seen, noise_std: float, *, number: int = 0) -> Floats:
-    """(rows of the batch,) the part of the column in the span of one's own, up to its sign, by least squares."""
+    """(rows of the batch,) the part of the column in the span of the attacker's own, up to its sign, by
+    least squares.
+    """
     columns, whiten, base = _moved(seen, noise_std, number)
     return np.asarray(columns @ np.linalg.solve(columns.T @ columns, np.linalg.solve(whiten, base[:, 1])))
 
 
 def _moved(seen: Seen, noise_std: float, number: int) -> tuple[Floats, Floats, Floats]:
-    """The batch's own columns; what makes errors equal in all coordinates; and in that base the constant, and the
-    direction in which gradients move."""
+    """Return the batch's own columns, a whitening matrix for the errors, and in that base two directions.
+
+    The directions are that of the constant, and that in which gradients move."""
     views = seen.of_batch(number)
     columns = seen.reals(views[0].batch)
     errors = ROUNDING**2 * columns.T @ columns + noise_std**2 * np.eye(seen.columns)
@@ -89,8 +92,10 @@ def _two_valued(basis: IntegerMatrix, n: int, fine: int, candidates: int) -> lis
 
 
 def bits_given_away(seen: Seen, other: Seen, noise_std: float, *, number: int = 0) -> float:
-    """A bound on what the reader's gradients of one batch tell of the other party's only column, from all epochs, to
-    somebody who knows how its weight moved: the capacity of a Gaussian channel with as many dimensions as own columns.
+    """Bound the bits of the other party's only column that the reader's gradients of one batch reveal in all epochs.
+
+    The reader knows how that column's weight moved. The bound is the capacity of a Gaussian channel with as many
+    dimensions as the reader has columns.
     """
     weights = np.array([view.weights[0] for view in other.of_batch(number)])
     slope = 2 * seen.grid.loss.square
@@ -100,7 +105,7 @@ def bits_given_away(seen: Seen, other: Seen, noise_std: float, *, number: int = 
     return float(np.log2(1 + np.maximum(power, 0.0) * moved / noise_std**2).sum() / 2)
 
 
-# --- breast cancer, the column alone at its party, its reader with 20 columns ---------------------------------
+# --- breast cancer, a party with only one column, and its reader with 20 columns -----------------------------
 
 
 def chance(ones: float) -> Column:
@@ -108,7 +113,7 @@ def chance(ones: float) -> Column:
 
 
 def label_but(flipped: float) -> Column:
-    """The label in most rows: its weight moves more, which shows more of it."""
+    """Return the label in most rows: its weight moves more, which shows more of it."""
     return lambda rng, y: (y > 0) ^ (rng.random(len(y)) < flipped)
 
 
@@ -124,7 +129,7 @@ def trained(reader: Reader, setting: Setting, column: Column) -> tuple[Training,
 
 
 def train(reader: Reader, setting: Setting, column: Column) -> tuple[Seen, Floats]:
-    """What the reader sees, and the other party's column in the first batch as signs."""
+    """Return the reader's view, and the other party's column in the first batch as signs."""
     training, ones = trained(reader, setting, column)
     return training.seen[READERS.index(reader)], 2 * ones[training.plan.batches[0], 0] - 1
 
@@ -138,7 +143,7 @@ def most_right(
     candidates: int = CANDIDATES,
     blocks: tuple[int, ...] = BLOCKS,
 ) -> float:
-    """The share of rows that the best candidate has right, chosen with the column in hand; 0 without a candidate."""
+    """Return the share of rows that the best candidate has right, chosen by the true column; 0 without a candidate."""
     found = binary_column(seen, noise_std, weight, candidates=candidates, blocks=blocks)
     return float(max((max(np.mean(guess == truth), np.mean(guess == -truth)) for guess in found), default=0.0))
 
@@ -150,25 +155,25 @@ def most_right_in_noise(seen: Seen, truth: Floats, noise_std: float, *, blocks: 
 
 
 def always_the_same(truth: Floats) -> float:
-    """What a guess has right that is one value in all rows."""
+    """Return the share of right values of a guess that is one value in all rows."""
     return float(max(np.mean(truth > 0), np.mean(truth < 0)))
 
 
 def projected_auc(reader: Reader, setting: Setting) -> float:
-    """Of what least squares sees of a column of chance."""
+    """Return how well least squares reads a random column."""
     seen, truth = train(reader, setting, chance(0.3))
     one_way = auc(truth > 0, projected(seen, setting.gradient_noise))
     return max(one_way, 1 - one_way)
 
 
 def bits_read(setting: Setting, reader: Reader) -> float:
-    """Of a column that nearly is the label."""
+    """Bound the bits read of a column that nearly is the label."""
     seen = trained(reader, setting, nearly_the_label)[0].seen
     place = READERS.index(reader)
     return bits_given_away(seen[place], seen[1 - place], setting.gradient_noise)
 
 
 def bits_held(truth: Floats) -> float:
-    """What a column of so many ones has, of which nothing is known."""
+    """Return the entropy of a column with this share of ones."""
     ones = float(np.mean(truth > 0))
     return -len(truth) * (ones * math.log2(ones) + (1 - ones) * math.log2(1 - ones))

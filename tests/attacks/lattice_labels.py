@@ -14,7 +14,7 @@ from tests.attacks.views import Data, Seen, Setting, breast, coins
 
 Floats = NDArray[np.float64]
 EXACT = 2.0**16  # finer than the features' grid: an equation holds or it does not
-PRECISION = 2.0**17  # of an equation from differences: residuals are rounded to 2^-20
+PRECISION = 2.0**17  # precision of an equation from differences: residuals are rounded to 2^-20
 FEW_COLUMNS = 3  # two and the intercept
 SECRET_START = {"batch_rows": 96, "secret_start": 0.3, "epochs": 50}
 
@@ -35,10 +35,12 @@ def from_first_gradient(seen: Seen, setting: Setting, *, blocks: tuple[int, ...]
 def from_differences(
     seen: Seen, others_columns: int, weight: float, *, number: int = 0, blocks: tuple[int, ...] = lattices.BLOCKS
 ) -> Floats:
-    """The same for batch `number`, whatever the weights at the start; needs fewer `others_columns` than own ones."""
+    """Do the same for batch `number`, for any weights at the start; the others must have fewer columns than the
+    attacker.
+    """
     views = seen.of_batch(number)
     columns = seen.reals(views[0].batch)
-    # What is not exact is each row's rounding; in an orthonormal base of the columns it is the same in every equation.
+    # Only each row's rounding is inexact; in an orthonormal base of the columns it is the same in every equation.
     whiten = np.linalg.inv(np.linalg.cholesky(columns.T @ columns))
     gradients = np.array([whiten @ seen.others(view) for view in views])
     mean = gradients.mean(axis=0)
@@ -47,17 +49,17 @@ def from_differences(
 
 
 def beside_few_columns(seed: int) -> Data:
-    """Breast cancer with coins, FEW_COLUMNS at the active party."""
+    """Return breast cancer columns with random labels, and FEW_COLUMNS at the active party."""
     return coins(np.random.default_rng(seed), breast(active=slice(0, FEW_COLUMNS - 1)))
 
 
 def span(rows: Floats, dimensions: int) -> Floats:
-    """(k, dimensions): an orthonormal base of where the rows mostly lie."""
+    """(k, dimensions): an orthonormal base of the subspace in which the rows mostly lie."""
     return np.linalg.svd(rows, full_matrices=False)[2][:dimensions].T
 
 
 def complement(base: Floats) -> Floats:
-    """(k, k - dimensions): what is orthogonal to it."""
+    """(k, k - dimensions): an orthonormal base of the orthogonal complement."""
     return np.linalg.qr(base, mode="complete")[0][:, base.shape[1] :]
 
 

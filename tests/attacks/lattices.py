@@ -30,13 +30,13 @@ def reduced(
     blocks: tuple[int, ...] = BLOCKS,
     done: Callable[[Integers], bool] = lambda _rows: False,
 ) -> Integers:
-    """LLL, then BKZ with each block size until `done`.
+    """Reduce with LLL, then with BKZ of each block size until `done`.
 
     Args:
         equations: (m, n) and values (m,), in real numbers.
 
     Returns:
-        (rows, n + 1): the coefficients of the reduced rows, shortest first: signs, and the last column 1 where they
+        (rows, n + 1): coefficients of the reduced rows, shortest first: signs, and the last column 1 where they
         belong to `values` and not to a difference.
     """
     m, n = equations.shape
@@ -65,7 +65,7 @@ def _coefficients(basis: IntegerMatrix, n: int, fine: int) -> Integers:
 
 
 def signs(rows: Integers) -> Floats | None:
-    """The row that is all signs and belongs to the values; None where there is none."""
+    """Return the row that is all signs and belongs to the values; None if no row does."""
     for row in rows:
         if (np.abs(row) == 1).all():
             return (row[:-1] * row[-1]).astype(float)
@@ -73,6 +73,6 @@ def signs(rows: Integers) -> Floats | None:
 
 
 def nearest(rows: Integers) -> Floats:
-    """The shortest row that belongs to the values, whether or not it is all signs: what an attacker would guess."""
+    """Return the shortest row that belongs to the values, all signs or not: an attacker would guess it."""
     of_values = rows[np.abs(rows[:, -1]) == 1]
     return (of_values[0, :-1] * of_values[0, -1]).astype(float) if len(of_values) else np.zeros(rows.shape[1] - 1)

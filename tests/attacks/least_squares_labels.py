@@ -1,8 +1,8 @@
-"""Labels from gradients by least squares: the mean of y given everything that its party saw, all laws taken as normal.
+"""Labels from gradients by least squares: the mean of y given all that its party saw, if all laws were normal.
 
     -2 (g - own part) = X^T y - 2 X^T n - X^T z_others / 2 - 2 noise
 
-with y before it of the mean and variance that the party's own score tells. Others' scores are taken as noise.
+The prior of y has the mean and variance that follow from the party's own score. Others' scores count as noise.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from blindfit.algorithms.statistics.quality.metrics import auc
 from tests.attacks.views import SMALL_BATCHES, Rows, Seen, Setting, Training, View, planted, simulate
 
 Floats = NDArray[np.float64]
-OTHERS_VARIANCES = (0.01, 0.1, 1.0)  # of their scores: the attacker tries them all
+OTHERS_VARIANCES = (0.01, 0.1, 1.0)  # variances of their scores: the attacker tries them all
 FIRST_EPOCHS = 3
 ROWS, COLUMNS = 2000, 10
 STRONG, WEAK, NONE = (2.0, 2.0), (1.0, 1.0), (0.0, 0.0)  # signal of each party's columns
@@ -42,7 +42,7 @@ class Equations:
 def guesses(seen: Seen, setting: Setting) -> Iterator[Floats]:
     """(n,) guesses at the labels, one for each choice that the attacker has; a test takes the best of them.
 
-    Of kept batches the first epochs may tell more than all: later the others' scores have taken the labels in.
+    The first epochs of kept batches may reveal more than all epochs: later the others' scores contain the labels.
     """
     for epochs in sorted({1, FIRST_EPOCHS, setting.epochs}) if setting.kept_batches else [setting.epochs]:
         for use_own_score in (False, True):
@@ -51,13 +51,13 @@ def guesses(seen: Seen, setting: Setting) -> Iterator[Floats]:
                 prior = _prior(seen) if use_own_score else np.zeros(len(seen.features))
                 if setting.kept_batches:
                     yield _by_batch(_of_kept(seen, setting, views, variance), prior)
-                else:  # the jitter is the same in all equations of a row, so it counts as part of what is looked for
+                else:  # the jitter is the same in all equations of a row, so it counts as part of the unknown
                     equations = [_of(seen, setting, [view], variance, jitter=0.0) for view in views]
                     yield _at_once(equations, prior, 1 - prior**2 + 4 * setting.label_jitter**2)
 
 
 def over_trainings(trainings: Sequence[Seen], setting: Setting) -> Floats:
-    """(n,) guesses from several trainings on the same labels, each with batches and a jitter of its own."""
+    """(n,) guesses from several trainings on the same labels; each training has its own batches and jitter."""
     equations = []
     for seen in trainings:
         views = [view for view in seen.views if view.epoch < FIRST_EPOCHS]
@@ -67,12 +67,12 @@ def over_trainings(trainings: Sequence[Seen], setting: Setting) -> Floats:
 
 
 def _prior(seen: Seen) -> Floats:
-    """The mean of y that the party's own score tells."""
+    """Return the mean of y, given the party's own score."""
     return np.tanh(seen.scores(np.arange(len(seen.features))) / 2)
 
 
 def _of(seen: Seen, setting: Setting, views: Sequence[View], variance: float, *, jitter: float) -> Equations:
-    """What one batch tells in some epochs: the mean over them is all that matters."""
+    """Return the equations of one batch in some epochs: only the mean over the epochs matters."""
     batch, columns = views[0].batch, seen.reals(views[0].batch)
     values = -2 * np.mean([seen.others(view) for view in views], axis=0)
     errors = 4 * (jitter**2 + variance / 16 + 1e-6) * columns.T @ columns
@@ -87,7 +87,7 @@ def _of_kept(seen: Seen, setting: Setting, views: Sequence[View], variance: floa
 
 
 def _by_batch(equations: Sequence[Equations], prior: Floats) -> Floats:
-    """Where no row is in two batches."""
+    """Guess batch by batch, where no row is in two batches."""
     guess = prior.copy()
     for one in equations:
         spread = (1 - prior[one.batch] ** 2)[:, None] * one.columns
@@ -119,10 +119,10 @@ def train(setting: Setting, signal: tuple[float, float], seed: int = 0, *, rows:
 
 @dataclass(frozen=True)
 class Best:
-    """What the passive party's best guess has, chosen with the labels in hand."""
+    """Quality of the passive party's best guess, chosen by the true labels."""
 
     auc: float
-    share: float  # of labels that are right
+    share: float  # share of labels that are right
 
 
 def attack(training: Training, setting: Setting) -> Best:
@@ -136,10 +136,11 @@ def own_auc(training: Training) -> float:
 
 
 def retrained(count: int, seed: int = 0, *, looked_at: Sequence[int] | None = None) -> list[Training]:
-    """Trainings on the same rows, each with batches of its own.
+    """Return trainings on the same rows, each with its own batches.
 
     Args:
-        looked_at: of the others the first epochs alone are run, which `over_trainings` needs; by default all are whole.
+        looked_at: numbers of the trainings that run in full; by default all. The others run only the first epochs,
+            which are enough for `over_trainings`.
     """
     few = replace(SMALL_BATCHES, epochs=FIRST_EPOCHS)
     settings = [SMALL_BATCHES if looked_at is None or number in looked_at else few for number in range(count)]

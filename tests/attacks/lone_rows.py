@@ -1,9 +1,9 @@
-"""What tells of a row that stands out in its party's columns: one combination of columns is nearly that row alone.
+"""A row that stands out in its party's columns leaks: one combination of columns is nearly that row only.
 
 x_i^T (X^T X)^+ g / h_i = r_i + what the other rows add, nothing where the leverage h_i is 1
 
-The residual r_i has the label in it; how it moves from epoch to epoch is how the others' score of the row moves,
-label DP or not.
+The residual r_i contains the label. How it moves from epoch to epoch is how the others' score of the row moves, with or
+without label DP.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from blindfit.algorithms.statistics.vertical.row_plan import RowPlan
 from tests.attacks.views import Data, Rows, Seen, Setting, Training, plan_of, simulate, with_intercept
 
 Floats = NDArray[np.float64]
-Flags = Callable[[Rows], list[Rows]]  # of a batch: the rows where each flag is 1
+Flags = Callable[[Rows], list[Rows]]  # function of a batch: the rows where each flag is 1
 ROWS = 2000
 
 
 def guesses(seen: Seen) -> tuple[Rows, Floats]:
-    """Of each batch the row with the largest leverage, and a guess at its label from all epochs."""
+    """Return each batch's row with the largest leverage, and a guess at its label from all epochs."""
     rows, labels = [], []
     for number in sorted({view.number for view in seen.views}):
         views = seen.of_batch(number)
@@ -39,7 +39,7 @@ def guesses(seen: Seen) -> tuple[Rows, Floats]:
 
 
 def moves(seen: Seen, number: int) -> tuple[int, Floats]:
-    """Of one batch the row with the largest leverage, and how 2a z of the others moves there, (epochs - 1,)."""
+    """Return one batch's row with the largest leverage, and how the others' 2a z moves there, (epochs - 1,)."""
     views = seen.of_batch(number)
     columns = seen.reals(views[0].batch)
     found = leverages(columns)
@@ -48,16 +48,16 @@ def moves(seen: Seen, number: int) -> tuple[int, Floats]:
     return int(views[0].batch[worst]), np.diff([float(alone @ seen.others(view)) for view in views])
 
 
-# --- 2,000 rows, labels that nothing else tells ----------------------------------------------------------------
+# --- 2,000 rows, labels that nothing else reveals ------------------------------------------------------------
 
 
 def rare_value(batch: Rows) -> list[Rows]:
-    """A column that is 1 in one row of the batch."""
+    """Return a column that is 1 in one row of the batch."""
     return [batch[:1]]
 
 
 def nested_values(batch: Rows) -> list[Rows]:
-    """Two columns, of 45 rows and of 44 of them."""
+    """Return two columns, of 45 rows and of 44 of them."""
     return [batch[:45], batch[1:45]]
 
 
@@ -66,7 +66,7 @@ ATTACKED: tuple[Flags, ...] = (rare_value, nested_values)
 
 @dataclass
 class Guesses:
-    """Over several data sets: whether each row that stands out most in its batch was guessed."""
+    """Results for several data sets: True for each row that stands out most in its batch and was guessed."""
 
     right: list[bool] = field(default_factory=list)
     stood_out: list[bool] = field(default_factory=list)
@@ -93,7 +93,7 @@ def attack(ones: Flags, setting: Setting, data_sets: int = 10) -> Guesses:
 
 
 def columns_with(ones: Flags, plan: RowPlan, rng: np.random.Generator) -> Floats:
-    """Three columns that hide nothing, and flags."""
+    """Return three columns that hide nothing, and flags."""
     flags = np.zeros((ROWS, len(ones(plan.batches[0]))))
     for batch in plan.batches:
         for column, rows in enumerate(ones(batch)):
@@ -102,7 +102,9 @@ def columns_with(ones: Flags, plan: RowPlan, rng: np.random.Generator) -> Floats
 
 
 def label_dp(seed: int, **changes: Any) -> Training:
-    """The reader is the active party, whose intercept and rare column make up a column that is 0 but in one row."""
+    """Train with the active party as reader: its intercept and rare column make a column that is 0 in
+    all rows but one.
+    """
     rng = np.random.default_rng(seed)
     setting = Setting(epsilon=1.0, seed=seed, **changes)
     plan = plan_of(ROWS, setting)
@@ -114,7 +116,7 @@ def label_dp(seed: int, **changes: Any) -> Training:
 
 
 def median_error(training: Training) -> float:
-    """Of how a lone row's score moves, over how it moves; the median over the batches."""
+    """Return the relative error of a lone row's moves of the score: the median over the batches."""
     reader, other = training.seen
     errors = []
     for number in range(len(training.plan.batches)):

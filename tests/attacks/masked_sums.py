@@ -1,8 +1,8 @@
-"""Labels from one server's share of a sum of rows in shares, for whoever knows all masks that were dealt.
+"""Labels from one server's share of a sum of rows in shares, for an attacker who knows all masks that were dealt.
 
 a_k = R_k^T e + D^T s_k + (R^T s)_k [+ D^T e at the first server] + noise, e = y - s
 
-The dealer knows R, s and each server's shares of them, the active party knows D: what is left is A^T y + noise modulo
+The key node knows R, s and each server's shares of them, the active party knows D: the rest is A^T y + noise modulo
 p, with A uniform. That is a knapsack in as many unknown bits as there are labels.
 """
 
@@ -30,7 +30,7 @@ def knapsack(shared: SharedRows, seeds: Sequence[Seed], place: int, answer: Elem
 
     Args:
         shared: the active party's rows and its seed.
-        seeds: what the dealer sent to the servers, in their order.
+        seeds: seeds that the key node sent to the servers, in their order.
     """
     plan = shared.plan
     columns, left, parts = slice(0, plan.n_columns), answer, []

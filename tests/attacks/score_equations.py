@@ -1,4 +1,4 @@
-"""Features from scores: who knows a few people's features solves for the weights, and then for everybody's features."""
+"""Features from scores: a party that knows a few people's features solves for the weights, then for all features."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 
 def weights_from(known: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, float]:
-    """Of the raw columns, and the constant; from people whose features are known."""
+    """Solve for the weights of the raw columns and the constant, from people whose features are known."""
     solved = np.linalg.lstsq(np.c_[known, np.ones(len(known))], scores, rcond=None)[0]
     return solved[:-1], float(solved[-1])
 
@@ -24,7 +24,7 @@ def read_binary(known: np.ndarray, scores: np.ndarray) -> np.ndarray:
 
 
 def read_columns(known: np.ndarray, scores: np.ndarray) -> np.ndarray:
-    """(n, k) columns from (models, n) scores; with fewer models than columns, the likeliest if all are alike."""
+    """(n, k) columns from (models, n) scores; with fewer models than columns, the likeliest ones if all are alike."""
     solved = [weights_from(known, each[: len(known)]) for each in scores]
     weights, constants = np.array([w for w, _ in solved]), np.array([c for _, c in solved])
     middle = known.mean(axis=0)

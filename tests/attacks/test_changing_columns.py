@@ -1,4 +1,4 @@
-"""A passive party that sends other columns in each epoch and session, through the real parties: what no count holds."""
+"""A passive party sends other columns in each epoch and session, through the real parties: no count bounds this."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ ATTACKER = "shop-a"
 
 
 class Changing:
-    """What stands in for two steps of the attacker, and keeps its equations in the labels of each batch.
+    """Replacement of two steps of the attacker, which keeps its equations in the labels of each batch.
 
     Args:
-        honest: whether its columns stay those of its table.
+        honest: True to send the columns of its table.
     """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *, honest: bool) -> None:
@@ -38,7 +38,7 @@ class Changing:
     def _send(self, seat: Any, batch: Any, grid: Any, residuals: Any) -> Any:
         if seat.name != ATTACKER:
             return self._step_3(seat, batch, grid, residuals)
-        if self._draw is not None:  # its scores stay 0, as its own weights need no training
+        if self._draw is not None:  # its scores stay 0, because its own weights need no training
             seat = replace(seat, features=seat.features.copy())
             seat.features[batch] = self._draw.choice([-1, 1], seat.features[batch].shape) * grid.feature_steps
         sent = self._step_3(seat, batch, grid, residuals)
@@ -76,7 +76,7 @@ def train(project: World, key: PrivateKey, *overrides: str) -> Finished:
 
 
 def bits_read(share: float, rows: int) -> float:
-    """Return how many bits of labels that are coins somebody has who guesses this share of them right."""
+    """Return the bits of random labels that an attacker has who guesses this share of them right."""
     wrong = 1 - share
     return rows * (1 + share * np.log2(share) + (wrong * np.log2(wrong) if wrong else 0.0))
 
@@ -84,7 +84,7 @@ def bits_read(share: float, rows: int) -> float:
 def test_columns_that_change_read_more_labels_than_the_layout_counts(
     tmp_path: Path, real_key: PrivateKey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """So the count holds against parties that follow the protocol, and every page says so."""
+    """The count holds only against parties that follow the protocol, and every page states this."""
     project = bank_and_shops(tmp_path, rows=ROWS)
     attack = Changing(monkeypatch, honest=False)
     made = train(project, real_key)
@@ -106,7 +106,7 @@ def test_columns_that_stay_read_no_more_than_the_layout_counts(
 def test_columns_that_change_cancel_the_kept_noise_of_label_dp(
     tmp_path: Path, real_key: PrivateKey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The kept noise of a batch is the same whatever is asked. At a small rate the others' scores stay near 0."""
+    """A batch has the same kept noise for every request. At a small rate the others' scores stay near 0."""
     project = bank_and_shops(tmp_path, rows=ROWS)
     attack = Changing(monkeypatch, honest=False)
     made = train(project, real_key, "privacy.epsilon=0.5", "taylor.learning_rate=1e-6", "taylor.patience=3")

@@ -1,8 +1,8 @@
-"""What jobs that hold out few rows, or one row more than others, tell of single rows.
+"""Jobs that hold out few rows, or one row more than other jobs, must not reveal anything about single rows.
 
-The end of a training in shares tells whether the loss of the validation rows has fallen by the job's tolerance.
-Whoever proposes jobs chooses how many rows that are, and the tolerance: of one row alone, trainings that differ in
-nothing else would close in on its loss, and so on its score, which no party shall learn.
+The end of a training in shares reveals whether the loss of the validation rows has fallen by the job's tolerance. The
+proposer of a job chooses the tolerance and the number of these rows. With only one row, trainings that differ only in
+the tolerance would close in on its loss, and so on its score, which no party may learn.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ Order = NDArray[np.int64]
 
 
 def of(rows: int, tolerance: float) -> Case:
-    """A training of three epochs, which ends after two where the loss of the rows has not fallen by so much."""
+    """Return a training of three epochs, which ends after two if the loss of the rows has not fallen by this much."""
     options = {"epochs": EPOCHS, "test_rows": 0, "validation_rows": rows, "patience": 1, "tolerance": tolerance}
     return Case(options=options)
 
 
 def fall(case: Case) -> float:
-    """Of the loss of the validation rows, in the second epoch of plain descent."""
+    """Return how much the loss of the validation rows falls in the second epoch of plain descent."""
     rows = case.parameters.validation
 
     def loss(w: NDArray[np.float64]) -> float:
@@ -67,7 +67,7 @@ def test_where_one_row_decides_its_loss_is_found(monkeypatch: pytest.MonkeyPatch
 
 
 def test_so_few_rows_do_not_decide() -> None:
-    with pytest.raises(RangeError, match="10 validation rows: where training ends tells of the loss of each"):
+    with pytest.raises(RangeError, match="10 validation rows: the end of training reveals the loss of each"):
         train(of(LEAST_HOLD_OUT_ROWS - 1, 0.1))
     assert train(of(LEAST_HOLD_OUT_ROWS, 0.0))["laboratory"].epochs <= EPOCHS
 
@@ -80,7 +80,7 @@ MANY_TESTED = "split.test_fraction=0.25"
     [(MANY_TESTED,), ("split.test_fraction=0.3",), (MANY_TESTED, "falcon.weights=shared", "falcon.patience=1")],
 )
 def test_a_job_with_one_validation_row_is_refused(tmp_path: Path, which: tuple[str, ...]) -> None:
-    """One row cannot be asked for; a table of few rows has only a few."""
+    """A job cannot request one row; a table of few rows has only a few."""
     world = bank_and_shops_in_shares(tmp_path, rows=200)
     with pytest.raises(ConfigError, match=r"falcon\.validation_fraction: 0\.005 is not one of 0, 0\.05, 0\.1, "):
         world.run("falcon.validation_fraction=0.005", *which)
@@ -121,8 +121,9 @@ def test_jobs_that_hold_out_one_row_more_do_not_tell_of_it(
     second: tuple[float, float],
     defended: bool,
 ) -> None:
-    """In the same order the second would move rows from the validation into the test, or hold out more: its figures, or
-    the loss and the sums that the key node reads, less the first one's are those rows'.
+    """If both jobs used the same order, the second would move rows from the validation into the test, or hold out more.
+
+    The difference of both jobs' figures, or of the losses and sums that the key node reads, would belong to those rows.
     """
     orders: list[list[object]] = []
 
@@ -135,7 +136,7 @@ def test_jobs_that_hold_out_one_row_more_do_not_tell_of_it(
         raise RangeError("it is known, and the rest takes long")
 
     def order_in(test: float, validation: float) -> list[object]:
-        """Every party that comes so far has the same."""
+        """Return the order, which is the same at every party that comes so far."""
         orders.clear()
         fractions = [f"{system}.validation_fraction={validation}"]
         fractions += [f"split.test_fraction={test}"] if test else []
@@ -156,7 +157,7 @@ def test_jobs_that_hold_out_one_row_more_do_not_tell_of_it(
 
 @each_case("option", ["split.test_fraction", "taylor.validation_fraction", "falcon.validation_fraction"])
 def test_no_job_holds_out_one_row_more(tmp_path: Path, option: str) -> None:
-    """Nor one row fewer: each pair of the few fractions has an order of its own."""
+    """No job holds out one row fewer either: each pair of the few fractions has its own order."""
     world = of_falcon(tmp_path) if option.startswith("falcon") else of_taylor(tmp_path)
     for rows in (59, 61, 1):
         with pytest.raises(ConfigError, match="with any fraction a job could find out whose row is held out"):
@@ -165,7 +166,7 @@ def test_no_job_holds_out_one_row_more(tmp_path: Path, option: str) -> None:
 
 
 def test_an_epoch_may_end_a_training_in_three_ways(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the range, by the loss, or by both: a party's one large row decides, and the count is of all three."""
+    """A party's large row can end it by the range, by the loss, or by both; the count covers all three."""
     opened, told = DataSeat.open_, []
 
     async def seen(seat: DataSeat, *shares: Share) -> list[Elements]:

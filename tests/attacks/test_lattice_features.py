@@ -45,7 +45,7 @@ def test_without_noise_a_rarer_value_is_read_from_128_rows(reader: Reader, seed:
     ids=["96-chance", "96-telling", "128-telling"],
 )
 def test_at_the_defaults_no_column_is_read(reader: Reader, column: Column, batch_rows: int) -> None:
-    """Of smaller batches more can be read: where a column of chance is not from 96 rows, it is not from 128."""
+    """Smaller batches reveal more: if a random column is safe with 96 rows, it is safe with 128."""
     setting = replace(SMALL_BATCHES, batch_rows=batch_rows, epochs=EPOCHS)
     seen, truth = lattice_features.train(reader, setting, column)
     found = lattice_features.most_right_in_noise(seen, truth, setting.gradient_noise)
@@ -93,8 +93,10 @@ def test_under_label_dp_with_fresh_noise_no_column_is_read_by_anyone(
     [(None, 1, 25), (8.0, 1, 25), (1.0, 1, 40), (0.5, 1, 40), pytest.param(0.1, 3, 60, marks=pytest.mark.soak)],
 )
 def test_fresh_noise_leaves_a_column_most_of_its_bits(epsilon: float | None, noise: float, most: float) -> None:
-    """50 epochs, 96 rows, a column that nearly is the label, of 90 bits. Kept noise moves weights, and what moves is
-    seen: the smaller epsilon, the more bits, unless there is more fresh noise."""
+    """50 epochs, 96 rows, a column of 90 bits that nearly is the label.
+
+    Kept noise moves weights, and their moves are visible. A smaller epsilon shows more bits, unless fresh noise grows
+    too."""
     setting = Setting(epsilon, gradient_noise=noise, batch_rows=96, epochs=EPOCHS)
     found = [
         lattice_features.bits_read(replace(setting, seed=seed), reader)
@@ -113,7 +115,7 @@ def test_noise_hides_most_of_what_least_squares_sees(reader: Reader) -> None:
     assert mean_auc(1.0) < 0.65 < 0.7 < mean_auc(0.0)
 
 
-# --- options: whoever proposes the job chooses them -----------------------------------------------------------
+# --- options: the proposer of the job chooses them -------------------------------------------------------------
 
 HOSTILE: dict[str, dict[str, Any]] = {
     "a rate at which training swings": {"learning_rate": 3.0},
@@ -132,7 +134,7 @@ def bits_by_options(options: dict[str, Any]) -> float:
 
 @pytest.mark.parametrize("options", HOSTILE.values(), ids=HOSTILE)
 def test_no_options_read_a_column(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of 91 bits that the column has; where steps are as long as options make them, and as each party lets them be."""
+    """The column has 91 bits. With the limit on moves less than half can be read; without it all can."""
     assert bits_by_options(options) < 45
     monkeypatch.setattr(optimiser, "MOST_MOVED", np.inf)
     assert bits_by_options(options) > 91

@@ -19,7 +19,7 @@ from tests.attacks.views import (
     without_defences,
 )
 
-ROWS = 128  # of a batch; the passive party has 20 columns
+ROWS = 128  # rows of a batch; the passive party has 20 columns
 COINS_ROWS = 96
 
 
@@ -58,7 +58,7 @@ def test_at_the_defaults_it_gives_no_more_than_the_own_score() -> None:
     "setting", [SMALL_BATCHES, without_defences(jitter=0.25, batch_rows=ROWS)], ids=["defaults", "jitter alone"]
 )
 def test_with_jitter_the_lattice_finds_no_more_than_least_squares(setting: Setting) -> None:
-    """On coins, where the own score tells nothing."""
+    """The labels are coins, about which the own score reveals nothing."""
     found = []
     for seed in range(5):
         training = simulate(coins(np.random.default_rng(seed), breast()), setting)
@@ -69,7 +69,7 @@ def test_with_jitter_the_lattice_finds_no_more_than_least_squares(setting: Setti
 
 
 def from_differences(setting: Setting, seed: int) -> float:
-    """The share of labels got right."""
+    """Return the share of labels that the attack gets right."""
     training = simulate(lattice_labels.beside_few_columns(seed), setting)
     found = lattice_labels.from_differences(training.seen[1], FEW_COLUMNS, PRECISION)
     return float(np.mean(np.sign(found) == training.y[training.plan.batches[0]]))

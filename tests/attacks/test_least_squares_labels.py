@@ -21,7 +21,7 @@ from tests.attacks.least_squares_labels import (
 )
 from tests.attacks.views import DEFAULTS, Setting, breast, coins, most_right_within, simulate, without_defences
 
-FEWER_ROWS = 1000  # of batches of the same size: as many equations for each label, solved all at once
+FEWER_ROWS = 1000  # in batches of the same size: as many equations for each label, solved all at once
 
 
 def test_reshuffled_batches_without_defences_give_nearly_every_label() -> None:
@@ -38,7 +38,7 @@ def test_jitter_and_noise_do_not_help_where_batches_are_reshuffled() -> None:
 
 
 def mean_gain(setting: Setting, signal: tuple[float, float], seeds: int) -> float:
-    """What the attack has over the own score."""
+    """Return the gain of the attack over the party's own score."""
     trainings = [train(setting, signal, seed) for seed in range(seeds)]
     return float(np.mean([attack(training, setting).auc - own_auc(training) for training in trainings]))
 
@@ -59,14 +59,14 @@ def test_larger_batches_leave_less_whatever_the_own_score_tells(signal: tuple[fl
 
 @pytest.mark.parametrize("batch_rows", [128, 256, 512])
 def test_on_coins_it_gives_what_the_formula_says(batch_rows: int) -> None:
-    """The worst case: labels of which a party's own columns tell nothing."""
+    """In the worst case a party's own columns reveal nothing about the labels."""
     setting = Setting(batch_rows=batch_rows)
     found = [attack(train(setting, NONE, seed), setting).auc for seed in range(3)]
     assert np.mean(found) == pytest.approx(label_auc(COLUMNS, batch_rows, setting.jitter), abs=0.025)
 
 
 def test_several_trainings_are_like_reshuffled_batches() -> None:
-    """Nothing at one training can prevent it: docs/gradients.md says so."""
+    """One training cannot prevent this, as docs/explanation/gradient_leaks.md explains."""
     trainings = retrained(10, looked_at=[0, 9])
     gains = [auc_over(trainings[:count]) - own_auc(trainings[0]) for count in (1, 10)]
     assert gains[0] < 0.05

@@ -1,4 +1,4 @@
-"""How many rows match, and which: what the coordinator and the active party of a linked training can read."""
+"""The coordinator and the active party of a linked training may learn how many rows match, and which rows."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from tests.interference.world import Case as World
 from tests.taylor.seats import Case, case_of
 
 Floats = NDArray[np.float64]
-HELD_OUT = 19  # of 64 slots
+HELD_OUT = 19  # slots of 64
 JOB = TaylorJob.model_validate({"align": {"method": "linkage", "fields": ["name"]}})  # all defaults
 
 
-# --- the coordinator, from the losses that it is told ---------------------------------------------------------------
+# --- the coordinator, from the losses that it receives -------------------------------------------------------------
 
 
 def linked(strangers: int) -> World:
-    """A training that hardly moves, in which so many of one party's names are nobody's."""
+    """Return a training that hardly moves, in which one party has this many names that nobody else has."""
     case = systems.taylor_linkage().with_job(taylor__learning_rate=1e-6, taylor__epochs=1)
     data = {party: {row: dict(values) for row, values in rows.items()} for party, rows in case.data.items()}
     for number, values in enumerate(list(data["shop-a"].values())[:strangers]):
@@ -43,7 +43,7 @@ def linked(strangers: int) -> World:
 
 
 def told(root: Path, strangers: int, monkeypatch: pytest.MonkeyPatch, **job: Any) -> tuple[str, ...]:
-    """All losses, as the coordinator has them in the end."""
+    """Return all losses, as the coordinator has them in the end."""
     summaries: list[dict[str, Any]] = []
     run = JobSession.run
 
@@ -71,7 +71,7 @@ def test_the_coordinator_is_not_told_how_many_hold_out_slots_match(
 def test_where_it_is_told_means_over_all_slots_it_has_the_number(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """At weights near 0 each slot that matches has a loss of log 2, and each other one of 0."""
+    """With weights near 0 each slot that matches has a loss of log 2, and each other slot a loss of 0."""
     begin = optimiser.Patience.__init__
 
     def of_all(patience: optimiser.Patience, epochs: int, tolerance: float, *, relative: bool = False) -> None:
@@ -86,7 +86,7 @@ def test_where_it_is_told_means_over_all_slots_it_has_the_number(
 
 
 def test_only_half_of_the_slots_of_a_batch_hide_its_labels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So a batch may reveal a quarter of a bit for half of its slots, and for no more."""
+    """A batch may reveal a quarter of a bit for half of its slots, and for no other slot."""
     half = (64 - HELD_OUT) // 2
     limit = half * gradient_leaks.MOST_BITS_PER_ROW
     told(tmp_path / "below", 0, monkeypatch, taylor__jitter=jitter_that_reveals(0.99 * limit))
@@ -95,7 +95,7 @@ def test_only_half_of_the_slots_of_a_batch_hide_its_labels(tmp_path: Path, monke
 
 
 def jitter_that_reveals(bits: float) -> float:
-    """Return with which jitter the two columns of the passive party reveal so many bits of a batch."""
+    """Return the jitter with which the two columns of the passive party reveal this many bits of a batch."""
     return 0.5 / math.sqrt(2**bits - 1)
 
 
@@ -126,7 +126,7 @@ class Watched(Optimiser):
 
 
 def parts(case: Case, seat: DataSeat, batch: int, weights: Floats) -> Floats:
-    """(rows, columns): what each row of a batch adds to the active party's gradient if it matches, but for the others'
+    """(rows, columns): what each row of a batch adds to the active party's gradient if it matches, without the others'
     part of its score.
     """
     rows = case.plan.batches[batch]
@@ -137,8 +137,9 @@ def parts(case: Case, seat: DataSeat, batch: int, weights: Floats) -> Floats:
 
 
 def guessed(case: Case, seat: DataSeat, seen: list[tuple[int, Floats, Floats]]) -> tuple[float, Floats]:
-    """The share of slots that match, by least squares; and of each slot of the batches how likely, by ridge regression
-    from there.
+    """Return the share of slots that match, by least squares, and each slot's chance of matching.
+
+    Ridge regression gives the chances, starting from the share.
     """
     equations: dict[int, list[tuple[Floats, Floats]]] = {}
     above = below = 0.0
@@ -158,7 +159,7 @@ def guessed(case: Case, seat: DataSeat, seen: list[tuple[int, Floats, Floats]]) 
 def test_the_active_party_reads_from_its_gradients_how_many_rows_match_and_more_of_which_than_it_should(
     insecure_test_key: PrivateKey,
 ) -> None:
-    """At the defaults of a job, with every defence on; docs/linkage.md and what operators are told say so."""
+    """Every defence of a job is on by default; docs/explanation/linkage.md and the warnings report the rest."""
     case = case_of(
         insecure_test_key,
         masked=True,

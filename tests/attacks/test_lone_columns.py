@@ -1,6 +1,8 @@
-"""A holder of a joint WALR fit chooses its columns to read single people. Where the fit ends, the gradient is 0, so a
-combination of columns that is one row only gives that row's probability, and with it the other holders' part of its
-score. The measurement server leaves out such columns, and shortens such rows."""
+"""A passive party of a joint WALR fit chooses its columns to read single people.
+
+Where the fit ends, the gradient is 0. So a combination of columns that is only one row gives that row's probability,
+and with it the other parties' part of its score. The measurement server leaves out such columns, and shortens such
+rows."""
 
 from __future__ import annotations
 
@@ -24,8 +26,8 @@ from tests.world import holders
 from tests.world.holders import Holders
 
 TARGETS = 12
-NEAR = 0.1  # of a probability
-NOISE_IS_NEAR = 0.02  # how often the noise of the sum, some 7 in these units, is so small: 0.2 / (7 sqrt(2 pi))
+NEAR = 0.1  # difference of two probabilities
+NOISE_IS_NEAR = 0.02  # chance that the noise of the sum, some 7 in these units, is so small: 0.2 / (7 sqrt(2 pi))
 RIDGE = 0.004  # times some 1,100 rows and half a step of a weight, 2^-7, it is 0.035; noise of 7 makes weights below 10
 FLAGS = 45  # rows of the wider column of two nested ones
 BY_CHANCE = 1e-9
@@ -37,8 +39,8 @@ Floats = np.ndarray
 class Attack:
     """
     Attributes:
-        columns: of the attacker, (rows, its columns), the constant last, in units of one.
-        lone: for each target the combination of columns that is this row only.
+        columns: the attacker's columns, (rows, its columns), the constant last, in units of one.
+        lone: for each target the combination of columns that is only this row.
     """
 
     columns: Floats
@@ -53,19 +55,19 @@ def flags(n_rows: int, *of: slice) -> Floats:
 
 
 def one_row(n_rows: int) -> Attack:
-    """Each column is 1 in one row."""
+    """Return columns that are each 1 in one row."""
     lone = flags(n_rows, *(slice(i, i + 1) for i in range(TARGETS)))
     return Attack(np.column_stack([lone, np.ones(n_rows)]), np.eye(TARGETS, TARGETS + 1))
 
 
 def beside_the_constant(n_rows: int) -> Attack:
-    """Each column is a quarter, and 1 more in one row: it has hundreds of effective rows."""
+    """Return columns that are each a quarter, and 1 more in one row: such a column has hundreds of effective rows."""
     attack, is_constant = one_row(n_rows), np.arange(TARGETS + 1) == TARGETS
     return Attack(attack.columns + 0.25 * ~is_constant, attack.lone - 0.25 * is_constant)
 
 
 def nested(n_rows: int) -> Attack:
-    """Pairs of columns: the second is 1 where the first is, but for one row."""
+    """Return pairs of columns: the second is 1 where the first is, except in one row."""
     pairs = TARGETS // 2
     starts = [FLAGS * pair for pair in range(pairs)]
     of = [rows for start in starts for rows in (slice(start, start + FLAGS), slice(start + 1, start + FLAGS))]
@@ -75,11 +77,11 @@ def nested(n_rows: int) -> Attack:
 
 @dataclass
 class Read:
-    """What the attacker has computed, and what is true.
+    """Results of the attack, and the truth.
 
     Attributes:
-        guesses, probabilities: of each target.
-        leverages: of the rows that were fitted, largest in each holder's block.
+        guesses, probabilities: value of each target.
+        leverages: largest leverage of the fitted rows, in each passive party's block.
     """
 
     guesses: Floats
@@ -155,7 +157,7 @@ def test_without_defences_every_target_is_read(
 def test_a_server_lets_nobody_stand_out(
     world: Holders, made: Callable[[int], Attack], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is left of the equation is the noise of the sum, which is near the truth by chance."""
+    """Only the noise of the sum is left of the equation, and it is near the truth by chance."""
     read = read_by(world, made, monkeypatch)
     assert max(read.leverages) <= lone_rows.MOST_LEVERAGE * (1 + 2e-6)
     assert read.near <= stats.binom.isf(BY_CHANCE, len(read.guesses), NOISE_IS_NEAR) < len(read.guesses)
@@ -168,7 +170,7 @@ ROWS, GROUPS, L2, SCALE = 4000, 90, 0.002, 2.0**-12
 
 
 def auc_of(rows_each: int, *, defended: bool) -> float:
-    """Return how well an attacker with a column for each of 90 groups tells a partner's binary column."""
+    """Return how well an attacker with a column for each of 90 groups guesses a partner's binary column, as an AUC."""
     rng = np.random.default_rng(rows_each)
     secret = rng.choice([-1.0, 1.0], size=ROWS)
     columns = flags(ROWS, *(slice(g * rows_each, (g + 1) * rows_each) for g in range(GROUPS)))
@@ -197,5 +199,7 @@ def test_without_defences_groups_of_few_people_tell_a_partners_column(rows_each:
 
 @pytest.mark.parametrize("rows_each", [1, 5, 19, 20, 40])
 def test_a_partners_column_stays_in_doubt(rows_each: int) -> None:
-    """90 people tell a coin's AUC to 0.06, and groups of 20 give 0.6: the bound is five times 0.06 above a half."""
+    """With 90 people a coin's AUC varies by 0.06, and groups of 20 give 0.6: the bound is five times
+    0.06 above a half.
+    """
     assert auc_of(rows_each, defended=True) < 0.8

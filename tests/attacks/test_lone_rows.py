@@ -1,4 +1,4 @@
-"""Rows that stand out in their party's columns: 2,000 rows, labels that nothing else tells."""
+"""Rows that stand out in their party's columns: 2,000 rows, labels that nothing else reveals."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_jitter_and_noise_do_not_hide_a_lone_row_but_it_stands_out(ones: Flags) 
 
 @BOTH
 def test_a_shortened_row_does_not_stand_out_and_its_label_stays_in_doubt(ones: Flags) -> None:
-    """At leverage .5 and jitter .25 a guess is right with probability .79."""
+    """A guess is right with probability 0.79 at a leverage of 0.5 and a jitter of 0.25."""
     guesses = attack(ones, DEFAULTS)
     assert not any(guesses.stood_out)
     assert guesses.share < 0.79 + 0.1

@@ -1,5 +1,7 @@
-"""What "enough rows match" tells: by jobs that ask for one number after the other how many match, and by tables without
-one record whether that record does. Neither is for a data party, nor for the coordinator, to know.
+"""The answer "enough rows match" leaks: repeated with other numbers, it reveals how many match.
+
+Repeated with tables that lack one record, it reveals whether that record matches. Neither a data party nor the
+coordinator may learn this.
 """
 
 from __future__ import annotations
@@ -28,8 +30,9 @@ from tests.quick_keys import quick_keys
 from tests.world import World
 from tests.world.vertical import bank_and_shops
 
-ROWS, MATCHES = 150, 117  # the persons 0 to 116 are in both tables, and 117 to 149 in the bank's alone
-# Of labels so little is told that no count of it ends the jobs.
+# the persons 0 to 116 are in both tables, and 117 to 149 only in the bank's
+ROWS, MATCHES = 150, 117
+# The jobs reveal so little about labels that no count of it ends them.
 ALL_ROWS = ("taylor.epochs=1", "taylor.batch_rows=96", "taylor.validation_fraction=0", "taylor.jitter=2")
 DATA_PARTIES = ("bank", "shop-a")
 
@@ -39,7 +42,7 @@ LINKED = "[policy.taylor]\nmin_linked = {}"
 
 @pytest.fixture
 def project(tmp_path: Path) -> Iterator[World]:
-    """Whose data parties let any number of matches pass."""
+    """The data parties accept any number of matches."""
     project = bank_and_shops(tmp_path, rows=ROWS)
     table = rows_of(project, "shop-a")
     names = [name if int(name[1:]) < MATCHES else f"nobody else {name}" for name in table["name"].to_pylist()]
@@ -59,7 +62,7 @@ def write_rows(project: World, name: str, table: pa.Table) -> None:
 
 
 def enough(project: World, least: int, *overrides: str, job: str = "linkage.toml") -> bool:
-    """What the coordinator sees of a whole job."""
+    """Return True if the coordinator sees the job end well; False if a party cannot take part."""
     try:
         project.run(*ALL_ROWS, f"align.min_common={least}", *overrides, job=job)
     except CannotTakePart:
@@ -68,7 +71,7 @@ def enough(project: World, least: int, *overrides: str, job: str = "linkage.toml
 
 
 def bisected(project: World) -> int:
-    """The number of matches, by whether jobs end."""
+    """Return the number of matches, found by which jobs end well."""
     least, most = 0, ROWS
     while least < most:
         tried = (least + most + 1) // 2
@@ -83,7 +86,7 @@ def linked(project: World, name: str) -> list[Disclosure]:
 
 
 def start_again(project: World, *names: str) -> None:
-    """Do what the operators of both parties, or of these, may do with a reason."""
+    """Start the linkages again, as the operators of both or these parties may do with a reason."""
     for name in names or DATA_PARTIES:
         file, reason = str(project.path(f"{name}.toml")), ("--reason", "a new contract")
         done = CliRunner().invoke(app, ["ledger", file, "--reset-account", "rows", *reason])
@@ -102,7 +105,7 @@ def test_where_any_number_may_follow_another_the_matches_are_counted(
 
 @pytest.mark.parametrize("first", [MATCHES, MATCHES + 1])
 def test_people_are_linked_at_one_number(project: World, first: int) -> None:
-    """Whether or not the first linkage failed, and whatever either party publishes."""
+    """The rule holds after a first linkage that failed or ended well, and after either party publishes."""
     answer = enough(project, first)
     assert answer == (first <= MATCHES)
     numbers = f"at min_common = {first}, .*: set align.min_common = {first}$"
@@ -153,7 +156,7 @@ def test_an_account_that_started_again_counts_a_question_of_before(project: Worl
 
 
 def test_a_draw_of_who_is_held_out_is_no_linkage(project: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both are about who is in the other's table, and each has a limit of its own."""
+    """Both reveal who is in the other's table, and each has its own limit."""
     monkeypatch.setattr(linkages, "MOST_MEMBERSHIP", 1)
     project.job("taylor", file="by-id.toml", parties=("bank", "shop-a", "notary"), align={"min_common": 50})
     assert enough(project, 50, job="by-id.toml")
@@ -180,7 +183,7 @@ def test_it_is_written_before_a_filter_leaves(project: World, monkeypatch: pytes
 def test_other_records_under_the_same_snapshot_are_an_answer_more_and_no_entry(
     project: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """So the count holds against parties that follow the protocol, and every page says so."""
+    """The count holds only against parties that follow the protocol, and every page states this."""
     read = Source.records
 
     def without(person: int) -> Any:
@@ -204,7 +207,7 @@ def test_other_records_under_the_same_snapshot_are_an_answer_more_and_no_entry(
 
 
 def asked_of(project: World, person: int) -> bool:
-    """Whether this person matches, by a table without her; exactly as many match as the job asks for."""
+    """Return whether this person matches, by a table without that person; exactly as many match as the job requires."""
     whole = rows_of(project, "bank")
     write_rows(project, "bank", whole.filter(pa.compute.not_equal(whole["id"], f"p{person}")))
     project.publish("bank")
@@ -225,7 +228,7 @@ def test_where_linkages_are_not_counted_every_person_can_be_asked_about(
 
 
 def test_of_the_same_people_so_many_bits_are_told_and_no_more(project: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever either party publishes; ids tell who is in both tables anyway."""
+    """The limit holds after either party publishes. Ids reveal who is in both tables anyway."""
     monkeypatch.setattr(linkages, "MOST_MEMBERSHIP", 3)
     said = "refuses the job: align: 3 linkages of the people of rows with (bank|shop-a) were begun"
     assert [asked_of(project, person) for person in PERSONS[:3]] == [True, False, True]
@@ -265,7 +268,9 @@ def test_the_same_question_is_free(project: World, monkeypatch: pytest.MonkeyPat
 
 
 def test_a_training_that_stopped_goes_on(project: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It links nothing, and its parties may have linked since what makes it the last."""
+    """The resumed training links nothing; since it began its parties may have linked, so that another job is the
+    latest.
+    """
     keep, begun = Checkpoints.keep, set()
 
     def lost(self: Checkpoints, *kept: Any) -> None:
@@ -287,7 +292,7 @@ def test_a_training_that_stopped_goes_on(project: World, monkeypatch: pytest.Mon
 
 
 def invented(project: World, person: str) -> None:
-    """The bank's table: one person, and inventions."""
+    """Write a table for the bank that has one person and inventions."""
     table = rows_of(project, "bank")
     ids = [person, *(f"nobody {i}" for i in range(1, ROWS))]
     write_rows(project, "bank", table.set_column(0, "id", pa.array(ids)))
@@ -307,14 +312,14 @@ def test_where_one_common_row_is_enough_ids_are_asked_about(project: World, monk
     for person, is_there in (("p3", True), ("p300", False)):
         invented(project, person)
         common.clear()
-        with pytest.raises(BlindfitError):  # either way: one row is not enough to train on
+        with pytest.raises(BlindfitError):  # in both cases: one row is not enough to train on
             project.run("align.min_common=1")
         assert set(common) == ({1} if is_there else set())
 
 
 @pytest.mark.parametrize("careful", ["bank", "shop-a", "shop-b"])
 def test_by_default_no_job_asks_about_so_few(project: World, careful: str) -> None:
-    """One party that is careful is enough."""
+    """One careful party is enough."""
     if careful in DATA_PARTIES:
         project.edit(f"{careful}.toml", f"min_common = 1\n{LINKED.format(1)}\n", "")
     if careful != "shop-b":

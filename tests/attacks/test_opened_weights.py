@@ -27,14 +27,14 @@ SMALL = (
 
 @pytest.fixture
 def project(tmp_path: Path) -> World:
-    """Whose parties let a training of so few rows pass."""
+    """The parties accept a training of so few rows."""
     project = bank_and_shops_in_shares(tmp_path, rows=ROWS)
     project.set("policy.min_common", 10, *DATA_PARTIES)
     return project
 
 
 def own_columns(project: World) -> tuple[np.ndarray, np.ndarray]:
-    """The second shop's, standardised, and the labels that it does not know."""
+    """Return the second shop's standardised columns, and the labels that it does not know."""
     x, y = table(project.root)
     mine = x[:, 6:]
     return (mine - mine.mean(axis=0)) / mine.std(axis=0), y
@@ -55,7 +55,9 @@ def test_with_the_rule_the_job_is_refused(project: World) -> None:
 
 
 def test_rounded_weights_leave_many_label_vectors(project: World) -> None:
-    """What the rounding alone is worth, where the rule would let pass so few rows: k b bits of them at most."""
+    """If the rule accepted so few rows, only the rounding would protect them: weights reveal at most k b
+    bits of them.
+    """
     columns, y = own_columns(project)
     step = 2.0 ** -choose_kept_bits(ROWS)
     exact = RATE / ROWS * (y - 0.5) @ columns
@@ -66,8 +68,10 @@ def test_rounded_weights_leave_many_label_vectors(project: World) -> None:
 
 
 def test_under_differential_privacy_the_nearest_labels_are_not_the_right_ones(project: World) -> None:
-    """Noise of a hundred times what a label does to a weight. By chance they are, once in 2^14 or so; from the weights
-    of both shops, whose noise is not the same, once in 2^28."""
+    """The noise is a hundred times what a label does to a weight.
+
+    By chance the nearest labels are right, once in about 2^14; from the weights of both shops, whose noise differs,
+    once in 2^28."""
     for name in ("shop-a", "shop-b"):
         path = project.path(f"{name}.toml")
         project.edit(path.name, 'id = "id"\n', 'id = "id"\npopulation = "people"\n')
@@ -98,10 +102,11 @@ ONE_STEP = ("falcon.epochs=3", 'falcon.schedule="exponential"', "falcon.decay=5"
 def test_trainings_that_differ_by_a_gradient_are_counted_together(
     tmp_path: Path, first: tuple[str, ...], second: tuple[str, ...]
 ) -> None:
-    """Weights after one epoch are a gradient, and openings after T and T + 1 epochs differ by one gradient. However few
-    epochs there are, together they must stay below the limit."""
+    """Weights after one epoch are a gradient, and openings after T and T + 1 epochs differ by one gradient.
+
+    For any number of epochs, both together must stay below the limit."""
     nodes = World(bank_and_shops_in_shares(tmp_path, rows=160).root)
     fixed = ("split.test_fraction=0", "falcon.validation_fraction=0")
     nodes.run(*fixed, *first)
-    with pytest.raises(PolicyRefused, match="with trainings before"):
+    with pytest.raises(PolicyRefused, match="with earlier trainings"):
         nodes.run(*fixed, *second)

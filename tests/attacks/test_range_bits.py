@@ -1,5 +1,7 @@
-"""Labels from where a training ends: a passive party whose columns are large on two rows alone reads from the range
-whether the two labels are equal, and leaves before a weight is opened: through the real job, the count on and off.
+"""Labels from where a training ends: the real job runs with the count on and off.
+
+A passive party's columns are large only on two rows. The range reveals whether their two labels are equal, and the
+party leaves before a weight is opened.
 """
 
 from __future__ import annotations
@@ -34,12 +36,12 @@ READ, ASKED = 5, 4  # pairs of labels: both answers are among the first, and the
 
 @pytest.fixture
 def project(tmp_path: Path) -> World:
-    """Labels of so many rows have room for one training's weights, and little more."""
+    """The labels of these rows have room for one training's weights, and little more."""
     return bank_and_shops_in_shares(tmp_path, rows=ROWS)
 
 
 class Attack:
-    """A shop's own code: it puts in what it likes, and leaves when it has its answer."""
+    """A shop's own code: it sends columns of its choice, and leaves when it has its answer."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.place, self.labels = 0, np.zeros(0)
@@ -48,7 +50,7 @@ class Attack:
         def chosen(prepared: Any, *public: Any) -> Held:
             held = make_held(prepared, *public)
             if held.labels is not None:
-                self.labels = held.labels  # for the test alone, which looks whether the shop was right
+                self.labels = held.labels  # only for the test, which checks whether the shop was right
                 return held
             features = np.zeros_like(held.features)
             features[[0, self.place], 0] = LARGE << FEATURE_BITS if prepared.rows.features[0, 0] in self.own else 0
@@ -64,7 +66,7 @@ class Attack:
         patch.setattr(Checkpoints, "keep", leaves)
 
     def equal(self, project: World, place: int, *overrides: str) -> bool:
-        """Whether the labels of the first row and this one are, as the shop reads it."""
+        """Return whether the labels of the first row and this one are equal, as the shop reads it."""
         self.place, self.own = place, columns_of(project, "shop-b")
         try:
             project.run(*JOB, *overrides)
@@ -93,14 +95,14 @@ def test_without_the_rule_every_pair_of_labels_is_read(project: World, monkeypat
 def test_with_the_rule_every_answer_is_counted_until_there_is_none(
     project: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By another name and with other options each is another question, and costs."""
+    """Each job with another name and other options is another question, and costs."""
     attack, answers = Attack(monkeypatch), list[bool]()
 
     def ask() -> None:
         for place in range(1, ASKED + 1):
             answers.append(attack.equal(project, place, f"falcon.l2={place / 1000}", f'name="job-{place}"'))
 
-    with pytest.raises(PolicyRefused, match="with trainings before") as refused:
+    with pytest.raises(PolicyRefused, match="with earlier trainings") as refused:
         ask()
     assert refused.value.party == "bank"
     assert 0 < len(answers) <= sum(label_bits(project)) <= 0.25 * ROWS

@@ -1,4 +1,4 @@
-"""What a partner reads of a party's features from scores, with the count and the rounding off and at the defaults."""
+"""A partner reads a party's features from scores, with the count and the rounding off and at the defaults."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def pairs(tmp_path: Path) -> Iterator[Any]:
 
 
 def read_in_full(features: np.ndarray, scores: np.ndarray) -> float:
-    """The share of unknown rows."""
+    """Return the share of unknown rows that are read in full."""
     found = read_binary(features[:KNOWN], scores)
     return float((found == features).all(axis=1)[KNOWN:].mean())
 
@@ -73,7 +73,7 @@ def test_a_party_that_gives_no_scores_says_so_of_whatever_rows(pairs: Any, binar
 
 
 def test_scores_of_half_of_a_rows_bits_tell_few_rows(pairs: Any, binary: np.ndarray) -> None:
-    """Eight columns of one bit: four bits of a score. It is what a row beside columns of other kinds is left with."""
+    """Eight columns of one bit give four bits of a score. A row with columns of other kinds is left with as much."""
     pair = pairs(binary, dataset=LIFTED)
     pair.train("one", WEIGHTS, rounding=42)  # to whole numbers
     scores = pair.scores("one")
@@ -82,7 +82,7 @@ def test_scores_of_half_of_a_rows_bits_tell_few_rows(pairs: Any, binary: np.ndar
 
 
 def columns_read(features: np.ndarray, scores: list[np.ndarray]) -> float:
-    """Root mean square of what the guesses are wrong by, in the columns' deviations, over unknown rows."""
+    """Return the root mean square error of the guesses over unknown rows, in the columns' deviations."""
     known = len(features[0]) + 1
     wrong = read_columns(features[:known], np.array(scores)) - features
     return float(np.sqrt(np.mean((wrong[known:] / features.std(axis=0)) ** 2)))
@@ -104,7 +104,9 @@ def test_three_columns_are_not_published_without_a_declaration(pairs: Any) -> No
 
 
 def test_rows_of_few_values_allow_few_models(pairs: Any) -> None:
-    """Eight columns of 128 values have 56 bits, half of which are enough for two models. With 81 values it is one."""
+    """Eight columns of 128 values have 56 bits, and half of them are enough for two models. 81 values
+    allow one model.
+    """
     features = np.random.default_rng(4).integers(0, 128, size=(2000, 8)).astype(float)
     pair = pairs(np.minimum(features, 80))
     with refused("set {}.models_per_row = {}") as told:
@@ -117,7 +119,7 @@ def test_rows_of_few_values_allow_few_models(pairs: Any) -> None:
 
 @pytest.mark.parametrize(("dataset", "models"), [({}, 1), ({"models_per_row": 1}, 1), ({"models_per_row": 2}, 2)])
 def test_fewer_models_than_half_of_the_columns_and_no_more(pairs: Any, dataset: dict[str, int], models: int) -> None:
-    """Seven columns: one model by default, and at most three. Nothing is read that a guess would not be."""
+    """Seven columns allow one model by default, and at most three. An attacker reads no more than it could guess."""
     draw = np.random.default_rng(3)
     features = draw.normal(size=(200, 7))
     pair = pairs(features, dataset=dataset)
@@ -133,7 +135,7 @@ def test_fewer_models_than_half_of_the_columns_and_no_more(pairs: Any, dataset: 
 
 
 def test_the_number_of_models_is_that_of_the_columns(pairs: Any) -> None:
-    """Fifteen columns allow three models by default. What they hold only decides whether they are published."""
+    """Fifteen columns allow three models by default. Their content only decides whether they are published."""
     draw = np.random.default_rng(3)
     pair = pairs(draw.normal(size=(5000, 15)))
     for number in range(3):

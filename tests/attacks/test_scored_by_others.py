@@ -1,4 +1,4 @@
-"""Whose rows a bureau scored for one bank, as another bank finds out by which of its own predictions are refused."""
+"""Another bank tries to learn whose rows a bureau scored for one bank, by which of its own predictions are refused."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from tests.world.files import write_csv
 ROLES = {"bank-a": "active", "bank-b": "active", "bureau": "passive", "keys": "key-node"}
 PEOPLE, COLUMNS = 120, 8
 CUSTOMERS_OF_A = [*range(0, 60, 2), 101, 103]
-NOT_WITH_A = list(range(1, 60, 2))  # as B knows, of its own staff
+NOT_WITH_A = list(range(1, 60, 2))  # known to B from its own staff
 CANDIDATES = (100, 101, 102, 103)
 
 
 class Banks:
-    """Two that each have a model with the bureau, as if they had trained it."""
+    """Two banks that each have a model with the bureau, as if they had trained it."""
 
     def __init__(self, root: Path, models_per_row: int) -> None:
         self.root, self.features = root, np.random.default_rng(0).normal(size=(PEOPLE, COLUMNS))
@@ -71,7 +71,7 @@ class Banks:
         write_csv(self.root / f"{bank}.csv", columns)
 
     def scored(self, bank: str, people: list[int]) -> bool:
-        """What the bank sees of a whole job on a table of these people, published for it."""
+        """Return False if the bank's whole job on a table of these people is refused because others have had scores."""
         self.holds(bank, people)
         self.parties[bank].snapshots.publish("rows")
         try:
@@ -88,7 +88,9 @@ class Banks:
 
 
 def found(root: Path, models_per_row: int, *, a_asks: bool = True) -> list[bool]:
-    """For each candidate, whether B is refused when it asks about her beside people whom A has not asked about."""
+    """Return for each candidate whether B is refused when it asks about that person and people whom A has not asked
+    about.
+    """
     banks = Banks(root, models_per_row)
     if a_asks:
         assert banks.scored("bank-a", CUSTOMERS_OF_A)

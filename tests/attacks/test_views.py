@@ -22,7 +22,7 @@ from tests.attacks.views import Data, Floats, Setting, Training, simulate
 
 @dataclass(slots=True, repr=False)
 class RecordingOptimiser(Optimiser):
-    """Keeps each gradient as its party gets it."""
+    """Optimiser that keeps each gradient as its party gets it."""
 
     gradients: list[Floats] = field(default_factory=list)
 
@@ -32,7 +32,7 @@ class RecordingOptimiser(Optimiser):
 
 
 def by_the_protocol(data: Data, setting: Setting, key: PrivateKey, simulated: Training) -> list[list[Floats]]:
-    """Each party's gradients, from a run over messages with the simulation's jitter, start and noise."""
+    """Return each party's gradients, from a run over messages with the simulation's jitter, start and noise."""
     grid = Grid("logistic", len(data.parts))
     features = [seen.features for seen in simulated.seen]
     parameters = replace(views.parameters_of(features, grid, setting), key_bits=512)
@@ -55,7 +55,7 @@ def by_the_protocol(data: Data, setting: Setting, key: PrivateKey, simulated: Tr
             *(run_data_party(seat, simulated.plan, parameters, network.channel(seat.name)) for seat in seats),
         )
 
-    # The key exchange is not what is tested here: the seats hold the key already.
+    # This test does not cover the key exchange: the parties have the key already.
     asyncio.run(run())
     return [seat.optimiser.gradients for seat in seats]  # type: ignore[attr-defined]
 

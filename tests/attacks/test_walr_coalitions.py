@@ -1,6 +1,9 @@
-"""Every coalition that docs/walr_trust.md and docs/walr_holders.md name, for each way to trust servers: what they can
-compute together from what each of them has in a real job. Where a page says that they know the labels, they do. Where
-it says that epsilon holds against them, they are left with the sum and a whole noise that none of them knows."""
+"""Every coalition that docs/guides/hide_labels_or_rows.md and docs/guides/several_passive_parties.md name, for each way
+to trust servers.
+
+A test computes what the members can learn together from what each of them has in a real job. Where a page states that
+they know the labels, they do. Where it states that epsilon holds against them, they are left with the sum and a whole
+noise that none of them knows."""
 
 from __future__ import annotations
 
@@ -33,15 +36,15 @@ from tests.world.files import write_csv
 from tests.world.holders import Holders
 from tests.world.split_labels import ROWS, SERVERS, Split
 
-COINS = np.random.default_rng(48).integers(0, 2, ROWS).tolist()  # nothing but an attack tells them
-FEATURES = 6  # with the constant, some 300 bits of equations in 60 unknown ones
+COINS = np.random.default_rng(48).integers(0, 2, ROWS).tolist()  # only an attack reveals them
+FEATURES = 6  # with the constant, some 300 bits of equations in 60 unknown bits
 HALF = "split.test_fraction=0.5"
-BY_CHANCE = 1e-9  # how often a guess that knows nothing gets more right than is allowed
+BY_CHANCE = 1e-9  # chance that a guess that knows nothing gets more right than is allowed
 
 
 @dataclass
 class Drawn:
-    """What one server has added up, and the noise that it has drawn."""
+    """Sum of one server, and the noise that it has drawn."""
 
     exact: list[int]
     noise: list[int]
@@ -50,17 +53,17 @@ class Drawn:
 
 @dataclass
 class Views:
-    """What the parties of one job have.
+    """Views of the parties of one job.
 
     Attributes:
-        asked: the request and the rows of the active party, by server.
-        answers: what the active party gets from each server.
-        drawn: at each server.
+        asked: request and rows of the active party, by server.
+        answers: answer of each server to the active party.
+        drawn: sum and noise of each server.
         servers: each server's dealing, and its blocks of masked rows and shares of labels.
-        heard: what each server hears of the other one's labels less masks.
+        heard: labels less masks that each server receives from the other one.
         hidden: the active party's rows, and the seed of its masks.
-        dealt: all that the dealer sends, in its order.
-        told_dealer: all that the dealer receives.
+        dealt: all that the key node sends, in its order.
+        told_dealer: all that the key node receives.
     """
 
     asked: dict[str, tuple[AggregateOpen, Any]] = field(default_factory=dict)
@@ -114,7 +117,7 @@ def noted_draws(views: Views, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Noted:
-    """The dealer's channel."""
+    """The key node's channel."""
 
     def __init__(self, channel: Any, views: Views) -> None:
         self._channel, self._views = channel, views
@@ -189,7 +192,7 @@ def centred(elements: Any) -> list[int]:
 
 
 def assert_left_with(views: Views, known: Any, of: Sequence[str]) -> None:
-    """What a coalition knows is the sum and the whole noise of each of these servers."""
+    """Check that a coalition knows only the sum plus the whole noise of each of these servers."""
     noises = np.array([views.drawn[name].noise for name in of], object).sum(axis=0).tolist()
     assert [a - b for a, b in zip(list(known), views.exact, strict=True)] == noises
     for name in of:
@@ -209,7 +212,7 @@ def test_the_active_party_has_the_sum_and_a_whole_noise_of_one_server(
 def test_the_active_party_has_two_noises_and_with_either_server_that_of_the_other(
     views_of: Callable[[str], Views], job: str
 ) -> None:
-    """Whatever a server knows of its own answer, the sum stays behind the other's noise."""
+    """A server may know everything about its own answer: the sum stays behind the other server's noise."""
     views = views_of(job)
     answers = {name: views.answers[name].sums.astype(np.uint64) for name in SERVERS}
     both = centred(f.add(*answers.values()))
@@ -225,7 +228,7 @@ def test_the_active_party_has_two_noises_and_with_either_server_that_of_the_othe
 def test_the_key_node_with_the_active_party_reads_no_label_once_answers_are_reshared(
     views_of: Callable[[str], Views], monkeypatch: pytest.MonkeyPatch, reshared: bool
 ) -> None:
-    """Both follow the protocol, and pool the dealer's seeds, the rows and the two answers."""
+    """Both follow the protocol, and pool the key node's seeds, the rows and the two answers."""
     if not reshared:
         monkeypatch.setattr(shared_rows, "step_6_reshare", lambda share, _seed, _place: share)
     views = views_of("shares.toml")
@@ -290,7 +293,7 @@ def test_both_servers_of_split_labels_know_labels(views_of: Callable[[str], View
 
 
 def test_all_holders_together_have_a_function_of_one_noisy_sum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The server answers and fits from the sum and a whole noise for whole rows; labels are not used after that."""
+    """The server answers and fits from the sum and a whole noise for whole rows; it does not use labels after that."""
     views, fitted = Views(), list[Any]()
     house = Holders(tmp_path)
     noted_draws(views, monkeypatch)

@@ -1,5 +1,7 @@
-"""What a holder's weights of a joint WALR fit tell of another holder's columns: exact ones, all of a binary column of
-few rows; rounded ones, few of their bits; and a job of so few rows is refused."""
+"""The weights of one party in a joint WALR fit leak another party's columns.
+
+Exact weights reveal all of a binary column of few rows; rounded weights reveal few of its bits. A job of so few rows is
+refused."""
 
 from __future__ import annotations
 
@@ -17,11 +19,11 @@ ROWS, L2, BITS = 14, 0.3, 12
 
 
 def candidates(own: np.ndarray, sums: np.ndarray, weights: np.ndarray, other: float, slack: float) -> np.ndarray:
-    """All columns of zeros and ones under which the attacker's part of the gradient vanishes.
+    """Return all columns of zeros and ones under which the attacker's part of the gradient vanishes.
 
     Args:
-        sums: the mean of label x column of its own columns, as it was told.
-        other: the other holder's weight, which the attacker is given.
+        sums: mean of label x column for its own columns, as it receives them.
+        other: the other party's weight, which the attacker gets.
     """
     every = np.array(list(itertools.product((-1.0, 1.0), repeat=ROWS)))
     predicted = 1 / (1 + np.exp(-(own @ weights + other * every)))
@@ -50,18 +52,19 @@ def test_exact_weights_give_a_binary_column_away(fitted: tuple[np.ndarray, ...])
 
 
 def test_rounded_weights_leave_many_columns(fitted: tuple[np.ndarray, ...]) -> None:
-    """Though the other's weight is given exactly: of 4 weights to a quarter of 2 / sqrt(14), with slack for it."""
+    """The other's weight is given exactly. Four weights are rounded to a quarter of 2 / sqrt(14), with slack for it."""
     own, secret, mu, weights = fitted
     told = several_parties.step_8_rounded(weights, ROWS)
     step = 2.0 ** -several_parties.choose_kept_bits(ROWS)
-    curvature = np.abs(own).max() ** 2 / 4 * 4 + L2  # of a gradient, to a weight that is off by half a step
+    # change of a gradient, as a change of a weight, if a weight is off by half a step
+    curvature = np.abs(own).max() ** 2 / 4 * 4 + L2
     found = candidates(own, mu[1:], told[1:], weights[0], slack=curvature * step / 2)
     assert any((row == secret).all() for row in found)
     assert len(found) > 2 ** (ROWS - 5)
 
 
 def test_so_few_rows_are_refused() -> None:
-    """14 rows may tell 3 bits; 4 weights have 32, and 4 more say whether their columns were left out."""
+    """14 rows may reveal 3 bits; 4 weights have 32, and 4 more bits show whether their columns were left out."""
     told = several_parties.bits_told_of((1, 4), ROWS)
     bits = several_parties.bits_of_a_weight(ROWS) + 1
     assert told == [4 * bits + 30, bits + 30] == [66, 39]

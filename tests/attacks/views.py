@@ -1,9 +1,9 @@
-"""What a data party of a Taylor training sees, made without ciphertexts: its own gradient of each batch, in integers.
+"""View of a data party in a Taylor training, made without ciphertexts: its own gradient of each batch, in integers.
 
-    X_P^T w + noise        w = 2a z - b y + n, in steps of the grid
+X_P^T w + noise        w = 2a z - b y + n, in steps of the grid
 
-The same integers as the protocol's, as a test of this folder proves; and defences can be switched off here that the
-protocol cannot do without.
+A test of this folder proves that the integers are those of the protocol. Here defences can be switched off that the
+protocol always has.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ JOB = TaylorSettings()
 class Setting:
     """A job's defaults; `without_defences` has none of the defences."""
 
-    epsilon: float | None = None  # of label DP, in place of jitter
+    epsilon: float | None = None  # label DP in place of jitter
     jitter: float = JOB.jitter
     gradient_noise: float = JOB.gradient_noise
     kept_batches: bool = True
-    shorten: bool = True  # rows that stand out in their batch
+    shorten: bool = True  # for rows that stand out in their batch
     secret_start: float = 0.0  # standard deviation of every party's first weights
-    batch_rows: int | None = None  # as suits the rows, by default
+    batch_rows: int | None = None  # by default chosen for the number of rows
     epochs: int = JOB.epochs
     optimiser: OptimiserSettings = field(default_factory=JOB.optimiser_settings)
     seed: int = 0
@@ -93,7 +93,7 @@ class Seen:
     features: Rows
     views: list[View]
     weights: Floats
-    kept_noise_std: float  # of label DP
+    kept_noise_std: float  # label DP's kept noise
 
     @property
     def columns(self) -> int:
@@ -103,11 +103,13 @@ class Seen:
         return auc(y[rows] > 0, self.scores(rows))
 
     def scores(self, rows: Rows) -> Floats:
-        """Its own part of the final scores: the baseline that every attack must beat."""
+        """Return its own part of the final scores: the baseline that every attack must beat."""
         return self.grid.scores(self.features[rows], self.weights)
 
     def others(self, view: View) -> Floats:
-        """The gradient less what the party's own scores did to it, in real numbers: X^T (others' 2a z - b y + n)."""
+        """Return the gradient without the effect of the party's own scores, in real numbers: X^T (others' 2a z - b y +
+        n).
+        """
         own = self.features[view.batch]
         gradient = view.gradient - own.T @ self.grid.score_terms(self.grid.scores(own, view.weights))
         return np.ldexp(gradient.astype(float), -self.grid.gradient_bits)
@@ -127,7 +129,7 @@ class Data:
     y: Floats
 
     def scaled(self, train: Rows) -> tuple[Floats, ...]:
-        """Each party's columns standardised on the training rows; columns without a deviation stay as they are."""
+        """Standardise each party's columns on the training rows; columns without a deviation stay as they are."""
         scaled = []
         for part in self.parts:
             std = part[train].std(axis=0)
@@ -138,23 +140,23 @@ class Data:
 
 @dataclass(frozen=True)
 class Training:
-    """A run of the protocol: who saw what, on which batches."""
+    """A run of the protocol: its parties' views, on which batches."""
 
     plan: RowPlan
     seen: tuple[Seen, ...]
     y: Floats
-    columns: tuple[Floats, ...]  # each party's, as it trained on them
+    columns: tuple[Floats, ...]  # each party's columns as it trained on them
     label_terms: Rows
 
 
 def plan_of(n_rows: int, setting: Setting) -> RowPlan:
-    """All rows, in the batches of the setting's seed."""
+    """Return all rows, in the batches of the setting's seed."""
     order = np.random.default_rng([setting.seed, 1]).permutation(n_rows)
     return RowPlan.of(order, test_fraction=0.0, validation_fraction=0.0, batch_rows=setting.batch_rows)
 
 
 def simulate(data: Data, setting: Setting) -> Training:
-    """Trains on all rows; every party's start is 0 unless the setting says otherwise."""
+    """Train on all rows; every party's start is 0 unless the setting says otherwise."""
     rng = np.random.default_rng(setting.seed)
     plan = plan_of(len(data.y), setting)
     grid = Grid("logistic", len(data.parts))
@@ -215,7 +217,7 @@ def parameters_of(features: Sequence[Rows], grid: Grid, setting: Setting) -> Tay
 
 
 def noise_of(parameters: TaylorParameters, setting: Setting, place: int, step: tuple[int, int]) -> Rows:
-    """What the key node adds to a party's gradient in this epoch and batch."""
+    """Return the key node's noise for a party's gradient in this epoch and batch."""
     epoch, number = step
     party, columns, grid = parameters.data_parties[place], parameters.columns[place], parameters.grid
     fresh = _drawn(setting.noise_key, grid, (party, epoch, number), parameters.noise_std, 0.0, columns)
@@ -226,7 +228,7 @@ def noise_of(parameters: TaylorParameters, setting: Setting, place: int, step: t
 def _drawn(
     key: bytes, grid: Grid, where: tuple[str, int, int], noise_std: float, kept_std: float, columns: int
 ) -> Rows:
-    """It follows from these alone, in many trainings; what is kept, in none from the epoch."""
+    """Draw noise that depends only on these arguments, in many trainings; kept noise does not depend on the epoch."""
     parameters = TaylorParameters(
         data_parties=(where[0],),
         key_node="key-node",
@@ -248,7 +250,7 @@ def _batches(plan: RowPlan, epoch: int, setting: Setting) -> Sequence[Rows]:
 
 
 def most_right_within(epsilon: float, guesses: int) -> float:
-    """Of labels that are coins: the share that epsilon lets anyone guess right, and four standard deviations more."""
+    """Bound the share of random labels that epsilon lets anyone guess right, plus four standard deviations."""
     allowed = 1 / (1 + math.exp(-epsilon))
     return allowed + 4 * math.sqrt(allowed * (1 - allowed) / guesses)
 
@@ -261,27 +263,27 @@ def with_intercept(columns: Floats) -> Floats:
 
 
 def coins(rng: np.random.Generator, data: Data) -> Data:
-    """The same columns with labels that nothing tells but the gradients."""
+    """Return the same columns with labels that only the gradients reveal."""
     return replace(data, y=np.where(rng.random(len(data.y)) < 0.5, 1.0, -1.0))
 
 
 @cache
 def _tumours() -> tuple[Floats, Floats]:
-    """Read once; nobody writes into them."""
+    """Read the data once; nobody writes into them."""
     columns, labels = load_breast_cancer(return_X_y=True)
     columns.setflags(write=False)
     return columns, labels
 
 
 def breast(*, active: slice = slice(0, 10), passives: Sequence[slice] = (slice(10, 30),)) -> Data:
-    """Wisconsin breast cancer: 569 rows; by default 10 columns at the active party and 20 at the passive one."""
+    """Return Wisconsin breast cancer: 569 rows; by default 10 columns at the active party and 20 at the passive one."""
     columns, labels = _tumours()
     parts = (with_intercept(columns[:, active]), *(columns[:, passive] for passive in passives))
     return Data(parts, np.where(labels > 0, 1.0, -1.0))
 
 
 def planted(rng: np.random.Generator, n: int, columns: Sequence[int], *, signal: Sequence[float]) -> Data:
-    """Normal columns, `signal` the norm of each party's weights in the true score; labels are drawn from it."""
+    """Return normal columns and labels; `signal` has the norm of each party's weights in the true score."""
     parts = [rng.standard_normal((n, k)) for k in columns]
     score = sum(s * part @ _direction(rng, part.shape[1]) for s, part in zip(signal, parts, strict=True))
     y = np.where(rng.random(n) < 1 / (1 + np.exp(-np.asarray(score))), 1.0, -1.0)

@@ -27,7 +27,7 @@ class Rows:
 
 
 def rows(n: int, seed: int) -> Rows:
-    """Many columns, of which one says a little about the label; the first three are 0 or 1."""
+    """Draw many columns, of which one is weakly related to the label; the first three are 0 or 1."""
     rng = np.random.default_rng(seed)
     features = rng.standard_normal((n, len(COLUMNS)))
     features[:, :3] = rng.random((n, 3)) < 0.5

@@ -1,4 +1,4 @@
-"""Label mechanisms that do not keep what they claim, as others have published them."""
+"""Label mechanisms that do not keep their claims, as others have published them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ real_fit = label_mechanisms.fit
 
 
 def fit_to_true_labels(settings: MechanismSettings, labels: npt.ArrayLike, uniform: UniformInt) -> FittedMechanism:
-    """The public code of RPWithPrior adds noise to the labels, and then makes the prior of those without."""
+    """Make the prior from labels without noise, after adding noise to them, as the public code of RPWithPrior does."""
     if not settings.estimates_prior:
         return real_fit(settings, labels, uniform)
     counts, edges = np.histogram(settings.grid.reals(settings.grid.steps(labels)), bins=16,
@@ -57,14 +57,14 @@ class UnscaledStaircase(Staircase):
 
 @dataclass(frozen=True)
 class WeakLaplace(Laplace):
-    """Of a sensitivity that is too small by a factor of 1.175."""
+    """Laplace noise for a sensitivity that is too small by a factor of 1.175."""
 
     def draw(self, steps: Steps, uniform: UniformInt) -> Steps:
         return steps + np.rint(self.noise.draw(len(steps), uniform) / 1.175).astype(np.int64)
 
 
 def always(mechanism: LabelMechanism):
-    """A fit that gives this one."""
+    """Return a fit that gives this mechanism."""
 
     def fit(settings: MechanismSettings, labels: npt.ArrayLike, uniform: UniformInt) -> FittedMechanism:
         return replace(real_fit(settings, labels, uniform), mechanism=mechanism)

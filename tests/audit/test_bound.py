@@ -37,7 +37,7 @@ def test_near_the_truth_with_enough_samples(epsilon, n):
 
 
 def test_of_a_false_alarm_rate_that_large_some_bounds_do_pass():
-    """So the confidence is spent, and not far more held back than was asked for."""
+    """The confidence is used up, and the bounds are not far more cautious than requested."""
     rng = np.random.default_rng(1)
     n, hits = 2000, rng.binomial(2000, 0.5, 4000)
     others = rng.binomial(2000, 0.5, 4000)
@@ -46,7 +46,7 @@ def test_of_a_false_alarm_rate_that_large_some_bounds_do_pass():
 
 
 def test_delta_is_taken_off():
-    """An event of probability delta that only one neighbour has is no evidence; twice delta is."""
+    """An event of probability delta that only one neighbour has proves nothing; one of twice delta does."""
     rng = np.random.default_rng(3)
     n, delta = 200_000, 0.01
     other = {"x": np.zeros(n)}
@@ -70,7 +70,7 @@ def test_a_narrow_event_of_either_neighbour_is_found(swapped):
 
 
 def test_the_event_is_counted_on_samples_that_did_not_choose_it():
-    """The first half is perfectly told apart, the second not at all."""
+    """The first half can be distinguished perfectly, the second not at all."""
     rng = np.random.default_rng(5)
     second_half = [rng.random(5000) for _ in range(2)]
     first, second = (

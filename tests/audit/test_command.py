@@ -19,8 +19,8 @@ from tests.audit import models, mutants
 from tests.command import Done
 from tests.processes.reading import error_line
 
-SURE = "0.999999"  # draws have no seed: at the default's .999 a good mechanism would fail once in 1000 runs
-CONTEXT = SimpleNamespace(ensure_object=lambda kind: kind())  # of a command line without options
+SURE = "0.999999"  # draws have no seed: at the default's 0.999 a good mechanism would fail once in 1000 runs
+CONTEXT = SimpleNamespace(ensure_object=lambda kind: kind())  # the default of the command line
 FILES = ("--members", "members.csv", "--non-members", "others.csv")
 
 
@@ -57,7 +57,7 @@ def test_a_mechanism_that_holds(tmp_path):
     assert (finished.returncode, finished.stderr) == (0, "")
     assert "laplace: claims epsilon 0.5" in finished.stdout
     assert "label -2 or 6" in finished.stdout
-    assert "Nothing speaks against the claim" in finished.stdout
+    assert "No sample contradicts the claim" in finished.stdout
 
 
 def test_json_of_neighbouring_data_sets(tmp_path, monkeypatch):
@@ -77,7 +77,7 @@ def test_json_of_neighbouring_data_sets(tmp_path, monkeypatch):
 def test_a_mechanism_that_does_not_hold_exits_with_1(monkeypatch):
     broken = mutants.PublishedStaircase.optimal(LabelGrid(0.0, 1.0), 1.0, "absolute")
     monkeypatch.setattr(label_mechanisms, "fit", mutants.always(broken))
-    found = audit.attack(CONTEXT, "staircase", samples=20_000)  # it finds 6.26 +- .06 for a claim of 1
+    found = audit.attack(CONTEXT, "staircase", samples=20_000)  # it finds 6.26 +- 0.06 for a claim of 1
     assert found.status == 1
     console = Console(record=True, width=200)
     found.show(console)
@@ -89,8 +89,8 @@ def test_a_mechanism_that_does_not_hold_exits_with_1(monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (("laplase",), "laplase: no mechanism has this name, and no file"),
-        (("laplace", "--members", "x.csv"), "laplace is a mechanism, for which --members does nothing"),
+        (("laplase",), "laplase is neither a mechanism nor a file"),
+        (("laplace", "--members", "x.csv"), "--members does nothing: laplace is a mechanism"),
         (("laplace", "--half-width", "0.1"), "laplace does not use half_width"),
         (("laplace", "--delta", "0.1"), "laplace does not use delta"),
         (("laplace", "--epsilon", "nan"), "epsilon"),
@@ -99,7 +99,7 @@ def test_a_mechanism_that_does_not_hold_exits_with_1(monkeypatch):
         (("laplace", "--labels", "x.csv:y", "--range", "0", "1"), "--labels: laplace learns nothing from labels"),
         (("unbiased", "--labels", "x.csv:y"), "--labels needs --range"),
         (("unbiased", "--labels", "x.csv", "--range", "0", "1"), "--labels x.csv: no column is named"),
-        (("model.json", "--epsilon", "1", *FILES), "model.json is a model, for which --epsilon does nothing"),
+        (("model.json", "--epsilon", "1", *FILES), "--epsilon does nothing: model.json is a model"),
         (("model.json",), "a model's audit needs --members and --non-members"),
         (("model.json", "--sensitive", "age", *FILES), "--sensitive age: the model has no such column"),
         (("model.json", "--label", "f1", *FILES), "f1: a feature of the model, and named as the label or the id"),
@@ -112,7 +112,7 @@ def test_an_option_that_cannot_be_is_one_line(folder, arguments, expected):
 
 
 def test_an_unknown_name_lists_the_names(tmp_path):
-    assert f"one of {', '.join(NAMES)}" in blindfit(tmp_path, "laplase").stderr
+    assert f"name a mechanism ({', '.join(NAMES)})" in blindfit(tmp_path, "laplase").stderr
 
 
 # --- models -------------------------------------------------------------------------------------
@@ -135,9 +135,9 @@ def test_what_it_means_in_words(folder):
     open_, closed = (
         audit_model.audit_model(folder / name, *paths, **options) for name in ("model.json", "stranger.json")
     )
-    assert "at a confidence of 95 % better than by chance" in audit_model.in_words(open_)[0]
+    assert "at a confidence of 95% better than by chance" in audit_model.in_words(open_)[0]
     assert "no better than by chance" in audit_model.in_words(closed)[0]
-    assert "f0 above or below the middle" in audit_model.in_words(open_)[1]
+    assert "whether f0 is above the middle" in audit_model.in_words(open_)[1]
     console = Console(record=True, width=160)
     console.print(audit_model.table_of(open_))
     assert f"{open_.membership.advantage:.3f}" in console.export_text()
@@ -155,9 +155,9 @@ def test_what_it_means_in_words(folder):
         (lambda f: change(f / "others.csv", 2, 0, "u1000"), "the id is that of row 1 (line 2) again"),
         (lambda f: [change(f / "members.csv", row, 1, "1") for row in range(1, 61)], "every label is 1"),
         (lambda f: (f / "model.json").write_text(models.as_part(models.with_random_weights(0), ("bank", "shop"))),
-         "model.json is the part of bank alone, of a model that 2 parties share"),
+         "model.json is only the part of bank: 2 parties share this model"),
         (lambda f: (f / "model.json").write_text(models.as_part(models.with_random_weights(0), kind="linear")),
-         "model.json is no logistic model"),
+         "model.json is not a logistic model"),
     ],
 )  # fmt: skip
 def test_bad_input_is_one_line(folder, break_it, expected):

@@ -14,7 +14,7 @@ from blindfit.coordinator.attack import mechanism as audit
 from tests.audit import mutants
 
 SAMPLES = 20_000
-FITS = 80  # of each data set: what is wrong below is found with as many, with 64 it is not
+FITS = 80  # data sets: enough to find the mistakes below; 64 are too few
 FITTED = ("rr-on-bins", "unbiased", "rp-with-prior", "rp-banded")
 
 
@@ -25,7 +25,7 @@ def run(name: str, epsilon: float = 1.0, *, samples: int = SAMPLES, seed: int = 
 
 @cache
 def run_as_it_is(name: str, epsilon: float) -> audit.MechanismAudit:
-    """Of a mechanism that nothing replaced: more than one test looks at the same samples."""
+    """Run the audit of a mechanism that nothing replaced: several tests look at the same samples."""
     return run(name, epsilon)
 
 
@@ -49,8 +49,9 @@ def test_ours_stay_below_their_claim(name, epsilon):
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in ("gaussian", "unbiased")])
 def test_a_pure_mechanism_uses_most_of_its_epsilon(name):
-    """So that "below the claim" is not said of an auditor that sees nothing. (delta, and the demand to be without bias,
-    leave the others far from their claim at every event that is likely enough to be counted.)"""
+    """An auditor that sees nothing would also report "below the claim"; this one sees most of epsilon.
+
+    Delta, and the requirement to be unbiased, leave the other mechanisms far from their claim at every likely event."""
     assert run_as_it_is(name, 1.0).lower_bound > 0.8
 
 
@@ -60,7 +61,7 @@ def test_a_prior_of_the_true_labels_is_found(name, monkeypatch):
     found = run(name, 1.0, samples=FITS)
     assert not found.holds
     worst = max(found.pairs, key=lambda pair: pair.bound.epsilon)
-    assert "labels and" in worst.neighbours or "times" in worst.neighbours  # data sets, as single labels are safe
+    assert "labels and" in worst.neighbours or "times" in worst.neighbours  # data sets; single labels are safe
     assert worst.bound.event.statistic.removeprefix("has ").startswith("fit ")
 
 
@@ -75,7 +76,7 @@ def test_a_wrong_staircase_is_found(mutant, epsilon, monkeypatch):
 
 def test_a_sensitivity_too_small_by_175_thousandths_is_found(monkeypatch):
     monkeypatch.setattr(label_mechanisms, "fit", mutants.always(mutants.WeakLaplace(LabelGrid(0.0, 1.0), 1.0)))
-    assert not run("laplace", samples=80_000).holds  # by .067: 100,000 and 60,000 show as much
+    assert not run("laplace", samples=80_000).holds  # exceeded by 0.067: 100,000 and 60,000 samples show as much
 
 
 @pytest.mark.parametrize("others", [None, [0.2, 0.9, 0.4]])
@@ -88,7 +89,7 @@ def test_two_data_sets_differ_in_their_last_label(others):
 def test_the_verdict_says_what_samples_cannot():
     found = run_as_it_is("laplace", 0.5)
     assert "Samples can refute a claim, never prove it" in audit.verdict(found)
-    assert f"could show {found.greatest_bound:.4g} at most" in audit.verdict(found)
+    assert f"could show at most {found.greatest_bound:.4g}" in audit.verdict(found)
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ def tables_of(seed):
 
 
 def mean_figures(model_of):
-    """Over the seeds: AUC of membership, of inversion, of inversion of non-members."""
+    """Return means over the seeds: AUC of membership, of inversion, of inversion of non-members."""
     found = [attacks(model_of(tables_of(seed)[0], seed), *tables_of(seed)) for seed in SEEDS]
     return np.mean([(m.auc.value, i.members.value, i.non_members.value) for m, i in found], axis=0)
 
@@ -53,7 +53,7 @@ def test_a_model_without_training_gives_nothing_away():
 
 
 def test_differential_privacy_takes_it_back(monkeypatch):
-    """The noise is the same in every run: over draws, a figure has a standard deviation of .044."""
+    """The noise is the same in every run: over draws, a figure has a standard deviation of 0.044."""
     monkeypatch.setattr(private_descent, "system_uniform", mutants.repeatable(1))
     figures = mean_figures(lambda trained, _: models.private(trained, 0.5))
     assert np.abs(figures - 0.5).max() < 0.1
@@ -65,7 +65,7 @@ def test_membership_figures_by_hand():
     found = membership(members, others, 0.95)
     assert found.auc.value == pytest.approx(0.5 + 0.25 / 2)
     assert found.advantage == pytest.approx(0.25)
-    assert found.tpr_at_low_fpr == 0  # 25 % of the others are taken with the first member
+    assert found.tpr_at_low_fpr == 0  # 25% of the others are taken with the first member
     assert found.advantage_by_chance == pytest.approx(math.sqrt(-math.log(0.05) / 100))
     assert membership(np.zeros(20), np.ones(20), 0.95).tpr_at_low_fpr == 1
 
@@ -85,11 +85,11 @@ def test_advantage_by_chance_is_passed_as_rarely_as_it_says():
     rng = np.random.default_rng(2)
     found = [membership(rng.random(80), rng.random(60), 0.95) for _ in range(500)]
     passed = np.mean([one.advantage > one.advantage_by_chance for one in found])
-    assert 0.005 < passed < 0.09  # 5 % and four standard deviations
+    assert 0.005 < passed < 0.09  # 5% and four standard deviations
 
 
 def test_inversion_weighs_values_by_how_common_they_are():
-    """Of a model that says nothing the guess is what is more common, for every row."""
+    """The model reveals nothing, so the guess is the more common value for every row."""
     rng = np.random.default_rng(3)
     tables = [Table((rng.random((200, 2)) < 0.3).astype(float), rng.random(200) < 0.5) for _ in range(2)]
     found = inversion(lambda features: np.full(len(features), 0.4), *tables, 1, "smoker", 0.95)

@@ -1,4 +1,4 @@
-"""Gradients against what a small step does to the loss."""
+"""Gradients compared with the effect of a small step on the loss."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ def assert_gradients_are_of(
     gradients: Sequence[np.ndarray],
     draw: np.random.Generator,
 ) -> None:
-    """Central differences, along a random direction of each parameter.
+    """Compare the gradients with central differences, along a random direction of each parameter.
 
     Args:
-        parameters: in double precision; moved in place, and left as they were but for rounding.
+        parameters: in double precision; moved in place, and restored except for rounding.
     """
     for parameter, gradient in zip(parameters, gradients, strict=True):
         direction = draw.normal(size=parameter.shape)

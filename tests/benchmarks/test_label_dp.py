@@ -181,7 +181,7 @@ def test_gradients_are_those_of_the_loss() -> None:
     x, y = draw.normal(size=(9, 5)), draw.normal(size=(2, 9, 1))
 
     def loss() -> float:
-        """Of both networks, which share no parameter."""
+        """Return the loss of both networks, which share no parameter."""
         return float(np.square(ensemble.predict(x) - y).mean(axis=(1, 2)).sum())
 
     assert_gradients_are_of(loss, ensemble.parameters, ensemble.gradients(x, y)[0], draw)
@@ -224,7 +224,7 @@ def test_exceptions_are_found_and_only_they() -> None:
     arms = {arm: {"mean": 1.0, "std": 0.1} for arm in ARMS} | {arm: {"mean": 2.0, "std": 0.1} for arm in OURS}
     arms["rp debiased"] = {"mean": 1.05, "std": 0.1}
     arms["staircase"] = {"mean": 0.9, "std": 0.1}
-    arms["gaussian"] = {"mean": 0.1, "std": 0.1}  # keeps a weaker promise, and is no rival
+    arms["gaussian"] = {"mean": 0.1, "std": 0.1}  # keeps a weaker promise, so it does not compete
     found = exceptions([{"epsilon": 1.0, "arms": arms}])
     assert [(e["rival"], e["ours"]) for e in found] == [("staircase", "rp debiased")]
     assert found[0]["behind"] == pytest.approx(0.15)
@@ -234,7 +234,9 @@ def test_a_single_seed_has_no_deviation_to_be_behind_by() -> None:
     arms = {arm: {"mean": mean, "std": 0.0} for mean, arm in enumerate(ARMS)}
     found = exceptions([{"epsilon": 1.0, "arms": arms}])
     assert found
-    assert "A single seed says nothing" in rivals_ahead("Crime", {"exceptions": found, "constant": {"mean": 9.0}})
+    assert "A single seed does not show which mechanism is ahead" in rivals_ahead(
+        "Crime", {"exceptions": found, "constant": {"mean": 9.0}}
+    )
 
 
 def test_no_seeds_are_refused() -> None:
@@ -273,9 +275,10 @@ def test_the_whole_benchmark_on_toy_data(
     assert text.startswith("before\n")
     assert text.endswith("\nafter\n")
     assert "old figures" not in text
-    assert " ".join(result["explanation"].split()) in " ".join(text.split())
+    explanation = " ".join(result["explanation"].split())
+    assert explanation in " ".join(text.split())
     assert f"{figures['rows'][0]['arms']['laplace']['mean']:.4f}" in text
-    assert result["explanation"] in " ".join(capsys.readouterr().out.split())
+    assert explanation in " ".join(capsys.readouterr().out.split())
 
     def not_again(*_: object) -> None:
         raise AssertionError("a finished network was trained again")

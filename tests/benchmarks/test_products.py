@@ -1,4 +1,4 @@
-"""What a time is divided by: the product of the unit that did the work, taken in the same rounds."""
+"""A time is divided by that of a product: by the unit that did the work, taken in the same rounds."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OURS_S, GMP_S, VECTOR_S = 1e-3, 4e-6, 1e-6
 def test_a_bound_is_of_the_unit_that_did_the_work(
     by_vector_unit: int, over_bound: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A hundred products in a millisecond: of 1 us each that is ten times the bound, of 4 us each only 2.5 times."""
+    """A hundred products in a millisecond: of 1 µs each that is ten times the bound, of 4 µs each only 2.5 times."""
     kernel = Kernel(N)
     kernel.__dict__["unit"] = unit = SimpleNamespace(multiplied=0)
 

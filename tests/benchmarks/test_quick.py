@@ -1,4 +1,4 @@
-"""Every benchmark runs, at toy size, and says on what; no figure of it is asserted."""
+"""Every benchmark runs, at toy size, and reports its machine; no figure is asserted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
@@ -30,13 +30,14 @@ from blindfit.algorithms.paillier.keys import insecure_private_key
 from blindfit.parties.work import compute
 from tests.benchmarks.toy_data import write_toy_data
 from tests.command import Done, blindfit
+from tests.modules import without_main
 
 ROOT = Path(__file__).parents[2]
 BENCHMARKS = ROOT / "benchmarks"
 
 
 def name_of(path: Path) -> str:
-    """Return what follows `python -m benchmarks.`: a folder with a __main__ has the folder's name."""
+    """Return the name after `python -m benchmarks.`: a folder with a __main__ has the folder's name."""
     return ".".join(path.relative_to(BENCHMARKS).with_suffix("").parts).removesuffix(".__main__")
 
 
@@ -46,7 +47,7 @@ READ_DATA = {
     *(f"vertical.{name}" for name in ("housing", "taylor", "taylor_privacy", "quality", "quality_linear")),
 }
 KEY_BITS = 512
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +58,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class TwoHere:
-    """In place of two processes, which tests/work has: tasks and results are pickled as on their way to them."""
+    """Stand-in for two processes, which tests/work has: tasks and results are pickled as on their way to them."""
 
     count = 2
 
@@ -69,7 +70,7 @@ class TwoHere:
 
 
 def started_here(words: Sequence[str], *, check: bool, stdout: int | None = None) -> Done:
-    """In place of `subprocess.run`: the script that makes an example's rows, which imports what is imported here."""
+    """Run the script that makes an example's rows here, in place of `subprocess.run`: its imports are done already."""
     assert check
     program, script, *options = words
     assert program == sys.executable
@@ -79,7 +80,7 @@ def started_here(words: Sequence[str], *, check: bool, stdout: int | None = None
 
 
 def kept(epoch_of: Callable[..., falcon.Epoch]) -> Callable[..., falcon.Epoch]:
-    """Two jobs of each kind, not again where the growth begins with the same shape."""
+    """Keep two jobs of each kind, and return them again if the growth begins with the same shape."""
     found: dict[tuple[int, int, str], falcon.Epoch] = {}
 
     def once(parties: list[Party], rows: int, security: str) -> falcon.Epoch:
@@ -93,14 +94,14 @@ def kept(epoch_of: Callable[..., falcon.Epoch]) -> Callable[..., falcon.Epoch]:
 
 @pytest.fixture(scope="module")
 def _small() -> Iterator[None]:
-    """What they all take, and what is tested elsewhere at its size."""
+    """Small sizes for everything that other tests check at full size."""
     processes = SimpleNamespace(**{**vars(subprocess), "run": started_here})
     with (
         mock.patch.object(walr, "subprocess", processes),
         mock.patch.object(walr_forecast, "subprocess", processes),
         mock.patch.object(walr_utility_data, "subprocess", processes),
         mock.patch.object(falcon, "epoch_of", kept(falcon.epoch_of)),
-        mock.patch.dict(sys.modules, {"__main__": ModuleType("__main__")}),  # no process of theirs has use for pytest's
+        without_main(),
         mock.patch.object(psi, "OPERATIONS", 400),
         mock.patch.object(walr_choice, "SIMULATED_DRAWS", 2),
         mock.patch.object(network, "is_available", return_value=False),  # tests change no network of the machine
@@ -113,7 +114,7 @@ def _small() -> Iterator[None]:
 
 
 TAKEN_APART = {"vertical.falcon": ("online_us_per_row", "expanding_us_per_row", "dealing_us_per_row")}
-"""Figures that hang on names of the product, whose time a benchmark takes inside a run."""
+"""Figures that depend on names of the product, whose time a benchmark takes inside a run."""
 
 
 @pytest.mark.usefixtures("_small")

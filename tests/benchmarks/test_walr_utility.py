@@ -170,7 +170,7 @@ def test_criteo_s_sales_are_read_from_its_file(tmp_path: Path) -> None:
 
 
 class Recorded(Arm):
-    """Predicts the base rate, better with option 2, and tells who asked for what."""
+    """Predicts the base rate, better with option 2, and records the requests."""
 
     title = "recorded"
     grid = ({"option": 1}, {"option": 2}, {"option": 3})

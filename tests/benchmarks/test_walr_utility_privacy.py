@@ -1,4 +1,4 @@
-"""What the arms of benchmarks.walr.utility release: how far one label moves it, and the noise for that."""
+"""Releases of the arms of benchmarks.walr.utility: how far one label moves them, and the noise for that."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def task() -> Task:
 
 
 def neighbours(task: Task, rows: int = 40) -> list[Floats]:
-    """The training labels with one of them turned round."""
+    """Return the training labels with one of them changed."""
     found = []
     for row in range(rows):
         other = task.trained_on.copy()
@@ -224,6 +224,6 @@ def test_samples_are_accounted_for_by_the_library(fraction: float, steps: int) -
 def test_a_sample_takes_each_row_with_its_probability() -> None:
     draw = np.random.default_rng(5)
     counts = sum(walr_utility_descent.poisson_sample(1000, 0.05, draw).astype(int) for _ in range(2000))
-    # Binomial(2000, .05) for each row, made continuous; the seed is fixed, and another fails with a chance of 1e-6.
+    # Binomial(2000, 0.05) for each row, made continuous; the seed is fixed, and another fails with a chance of 1e-6.
     below, at = stats.binom.cdf(counts, 2000, 0.05), stats.binom.pmf(counts, 2000, 0.05)
     assert stats.kstest(below - draw.random(1000) * at, "uniform").pvalue > 1e-6

@@ -1,4 +1,4 @@
-"""Parties of a chain, each a process behind wires that can be cut, and a coordinator that says whom it blames."""
+"""Parties of a chain, each a process behind wires that can be cut, and a coordinator that names a culprit."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from tests.world.world import COORDINATOR
 
 Fault = Literal["frozen", "thawed", "killed", "silent wires", "cut wires", "cut wires but for the coordinator's"]
 FAULTS: tuple[Fault, ...] = Fault.__args__  # type: ignore[attr-defined]
-STEP_S, RECONNECT_S = 8.0, 6.0  # on a busy machine a party that is well takes seconds for a handshake
+STEP_S, RECONNECT_S = 8.0, 6.0  # on a busy machine a healthy party takes seconds for a handshake
 
 
 class Wire:
-    """A TCP proxy to one party, for one other."""
+    """A TCP proxy to one party, for one other party."""
 
     def __init__(self, to: str) -> None:
         self._to = to.rpartition(":")
@@ -88,7 +88,7 @@ class Wire:
 
 @dataclass
 class Chain(World):
-    wires: dict[tuple[str, str], Wire] = field(default_factory=dict)  # by who calls, and whom
+    wires: dict[tuple[str, str], Wire] = field(default_factory=dict)  # by caller and called party
 
     async def begin(self, size: int) -> None:
         for place in range(size):
@@ -107,7 +107,7 @@ class Chain(World):
         self.start(*names, module=("tests.blame.relay",))
 
     def ends(self, name: str, session: str) -> list[dict[str, str]]:
-        """What a party's log says of the end of a session."""
+        """Return what a party's log reports about the end of a session."""
         lines = [json.loads(line) for line in self.log(name).splitlines() if line.startswith("{")]
         return [
             line
@@ -136,7 +136,7 @@ class Chain(World):
             wire.mend()
 
     async def blamed(self, victim: str, fault: Fault, after_s: float) -> tuple[BlindfitError, str]:
-        """What a job ends with in which a party is struck, and the job's session."""
+        """Return the error of a job in which a party is struck, and the job's session."""
         addresses = {name: self.wires[COORDINATOR, name].address for name in self.roles}
         session = JobSession(self.load(), addresses, identity_of(self.root / "ca", COORDINATOR))
         started = asyncio.Event()
@@ -158,8 +158,8 @@ class Chain(World):
 async def chain_of(root: Path, size: int) -> AsyncIterator[Chain]:
     chain = Chain(root)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(SYSTEMS, "relay", relay.system)  # which this process proposes
-        patch.setattr(coordinator, "CANCEL_TIMEOUT_S", 0.5)  # which a frozen party makes everybody wait
+        patch.setitem(SYSTEMS, "relay", relay.system)  # this process proposes the system
+        patch.setattr(coordinator, "CANCEL_TIMEOUT_S", 0.5)  # a frozen party makes everybody wait for it
         try:
             await chain.begin(size)
             yield chain

@@ -1,6 +1,6 @@
-"""A system that is in no release: a token goes down a chain of parties and up again, so that each waits for the next.
+"""A system of no release: a token goes down a chain of parties and up again, so that each waits for the next.
 
-As a command it is Blindfit's with this system more: a party of it is a process as any other.
+As a command it is Blindfit's with this additional system: each party is a process.
 """
 
 from __future__ import annotations

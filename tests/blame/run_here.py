@@ -1,4 +1,5 @@
-"""`blindfit run`, whose parties are forked, and tell in a folder which points they pass (see tests/vertical/victim.py).
+"""`blindfit run` with forked parties, which write into a folder the points that they pass (see
+tests/vertical/victim.py).
 
 python -m tests.blame.run_here FOLDER run job.toml ...
 """

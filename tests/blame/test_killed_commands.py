@@ -1,4 +1,4 @@
-"""`kill -9` of the command that arranges a job: what becomes of its parties, their folders and the job."""
+"""After `kill -9` of the command that arranges a job: the end of its parties, their folders and the job."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_the_parties_of_a_run_end_with_it_and_the_next_starts_at_once(project: W
     for name in ROLES:
         until(lambda name=name: is_free(root / "state" / name / "party.lock"))
     left = list(root.glob("temporary/blindfit-run-*"))
-    if left:  # it was killed before it had a party: the next run removes it, once it cannot be a new one's
+    if left:  # it was killed before it had a party: the next run removes it once it cannot belong to a new run
         assert phase in list(PHASES)[:2]
         for folder in left:
             os.utime(folder, (0, 0))
@@ -130,7 +130,7 @@ time.sleep(60)
 
 
 def test_a_process_ends_when_its_standard_input_does(tmp_path: Path) -> None:
-    """Of Python alone, on any system: no signal, and no call that only Linux has."""
+    """This needs only Python, on any system: no signal, and no call that only Linux has."""
     folder = tmp_path / "folder"
     folder.mkdir()
     process = subprocess.Popen(
@@ -175,7 +175,7 @@ def until_ended(project: World, session: str) -> list[dict[str, str]]:
 
 
 async def test_a_job_that_nobody_starts_ends_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its coordinator was killed between the proposal and the start: it takes nobody's room for ever."""
+    """The coordinator was killed between the proposal and the start: the job does not take others' place for ever."""
     monkeypatch.setattr(sessions, "START_S", 0.1)
     async with metering(demo_authority(tmp_path), tmp_path) as node:
         asked = proposal("monday")

@@ -1,4 +1,4 @@
-"""Whom a chain of waits leads to, whatever the parties say, and what a process knows of its own stillness."""
+"""A chain of waits leads to one party, for any reports of the others, and a process notices its own standstill."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_every_chain_has_an_end(reports: dict[str, Report], first: str) -> None:
 
 @given(st.permutations("bcdef"), st.integers(1, 5))
 def test_one_silent_party_is_always_the_root_of_a_chain(order: list[str], length: int) -> None:
-    """Whichever party asks: it is where all waits end."""
+    """Any party may ask: it is where all waits end."""
     chain = order[:length]
     reports = {name: report(after) for name, after in itertools.pairwise(chain)} | {chain[-1]: SILENT}
     for first in chain:
@@ -89,8 +89,8 @@ def test_one_silent_party_is_always_the_root_of_a_chain(order: list[str], length
     ("claims", "reports", "blamed"),
     [
         ({"a": "c", "b": "c", "c": "a"}, {}, "c"),  # cut off, it blames another
-        ({"a": "c", "b": "d"}, {"d": SILENT, "e": SILENT}, "d"),  # what is seen counts more than a claim
-        ({"a": "c", "b": "c"}, {"e": SILENT}, "c"),  # but nobody is to blame whom nobody waits for
+        ({"a": "c", "b": "d"}, {"d": SILENT, "e": SILENT}, "d"),  # an observation counts more than a claim
+        ({"a": "c", "b": "c"}, {"e": SILENT}, "c"),  # but a party for which nobody waits is not to blame
         ({"a": "b", "b": "a"}, {"b": report(still_s=50)}, "b"),
         ({}, {"e": SILENT}, ""),
     ],
@@ -132,7 +132,7 @@ async def test_a_wait_that_failed_is_still_what_a_party_waits_for() -> None:
         assert [wait.peer for wait in waiting.report()] == ["b", "c"]  # the oldest first
     with waiting.on("b", "Keys"):
         pass
-    assert waiting.report() == ()  # it was tried again, and came
+    assert waiting.report() == ()  # the peer tried again, and came
 
 
 @each_case("seconds", [math.nan, math.inf, -1.0])
@@ -154,8 +154,8 @@ async def test_the_time_that_a_process_stood_still_is_no_part_of_a_deadline(monk
     since = asyncio.get_running_loop().time()
     waiting = asyncio.create_task(pulse.patient(came.wait, 0.3))
     await asyncio.sleep(0.05)
-    time.sleep(0.6)  # as if it was stopped: its deadline passes meanwhile
-    asyncio.get_running_loop().call_later(0.1, came.set)  # what it waited for was on its way
+    time.sleep(0.6)  # as if it was stopped: meanwhile its deadline passes
+    asyncio.get_running_loop().call_later(0.1, came.set)  # its message was on the way
     assert await waiting
     assert pulse.longest_s(since) > 0.4
     assert pulse.longest_s(asyncio.get_running_loop().time()) == 0.0

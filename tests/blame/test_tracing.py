@@ -1,4 +1,4 @@
-"""Finding out who is to blame keeps no session from its end."""
+"""The search for the culprit does not delay a session's end."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PARTIES = ("p0", "p1")
 
 @pytest.fixture
 def nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
-    """Two parties, of which the second never answers, though its process is well."""
+    """Two parties, of which the second never answers, although its process is healthy."""
     monkeypatch.setitem(SYSTEMS, "relay", relay.system)
     run = relay.Runner.run
 

@@ -1,4 +1,4 @@
-"""What the cluster's parties have, handed out once. It is read, and copied where a test changes it."""
+"""Files of the cluster's parties, made once. Tests read them, and a test that changes them makes a copy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docker-compose.yml, the Dockerfile and the cluster's files, as the tests look at them."""
+"""docker-compose.yml, the Dockerfile and the cluster's files, as the tests read them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ JOBS = sorted(path.stem for path in (CLUSTER / "jobs").glob("*.toml"))
 
 
 def mounts(service: str) -> dict[str, tuple[str, str]]:
-    """Where in the container -> the volume or file, and ro or rw."""
+    """Return for each path in the container the volume or file, and ro or rw."""
     parts = [text.split(":") for text in SERVICES[service].get("volumes", [])]
     return {part[1]: (part[0], part[2] if len(part) > 2 else "rw") for part in parts}
 
@@ -36,13 +36,13 @@ def job_of(name: str) -> Job:
 
 
 def copied() -> list[str]:
-    """What the Dockerfile takes from this folder."""
+    """Return the paths that the Dockerfile copies from this folder."""
     lines = re.findall(r"^COPY (?!--from)(.+)$", (ROOT / "Dockerfile").read_text(), re.M)
     return [source for line in lines for source in line.split()[:-1]]
 
 
 def let_through() -> list[str]:
-    """What .dockerignore lets into a build."""
+    """Return the paths that .dockerignore lets into a build."""
     return [line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")]
 
 

@@ -22,7 +22,7 @@ def run(*command: str | Path, path: str = os.environ["PATH"]) -> subprocess.Comp
 
 
 def certify(folder: Path, *parties: str) -> dict[str, str]:
-    """What the service `certificates` does and says."""
+    """Do what the service `certificates` does, and return its output."""
     for party in parties:
         (folder / "identities" / party).mkdir(parents=True, exist_ok=True)
 
@@ -34,11 +34,11 @@ def certify(folder: Path, *parties: str) -> dict[str, str]:
     return dict(line.split(": ", 1) for line in done.stdout.splitlines())
 
 
-PROGRAMS = Path(sys.executable).parent  # where python and blindfit are
+PROGRAMS = Path(sys.executable).parent  # folder of python and blindfit
 
 
 def hand_out_data(folder: Path, programs: Path = PROGRAMS) -> list[str]:
-    """What the service `data` does and says."""
+    """Do what the service `data` does, and return its output."""
     done = try_to_hand_out_data(folder, programs)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
@@ -51,7 +51,7 @@ def try_to_hand_out_data(folder: Path, programs: Path = PROGRAMS) -> subprocess.
 
 
 def bring_here(source: Path, party: str, folder: Path, addresses: dict[str, str]) -> Path:
-    """A file of the cluster, as the party reads it, with this folder's paths and this machine's addresses."""
+    """Return a file of the cluster as the party reads it, with this folder's paths and this machine's addresses."""
     text = source.read_text()
     volumes = {
         '"/identity/': f'"{folder}/identities/{party}/',

@@ -1,4 +1,4 @@
-"""docker-compose.yml and its files fit together, and each container sees what is its own and no more."""
+"""docker-compose.yml and its files fit together, and each container sees only its own files."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_party_keeps_to_its_own_folders(party: str) -> None:
     files = settings.identity.model_dump(exclude_none=True)
     assert {path.parent for path in files.values()} == {Path("/identity")}
     assert all(dataset.url.partition(":")[2].startswith("/data/") for dataset in settings.datasets.values())
-    assert settings.peers[party].role == settings.role  # or it would refuse its own health check
+    assert settings.peers[party].role == settings.role  # otherwise it would refuse its own health check
 
 
 @pytest.mark.parametrize("party", [*PARTIES, "coordinator"])
@@ -109,7 +109,7 @@ def test_every_container_is_confined(service: str) -> None:
 
 
 def user_of(stage: str) -> str:
-    """Whom a stage of the Dockerfile runs as."""
+    """Return the user that a stage of the Dockerfile runs as."""
     text = (ROOT / "Dockerfile").read_text()
     (base, rest) = re.search(rf"^FROM (\S+) AS {stage}\n(.*?)(?=^FROM|\Z)", text, re.M | re.S).groups()
     users = re.findall(r"^USER (\w+)$", rest, re.M)

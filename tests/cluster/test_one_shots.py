@@ -1,4 +1,4 @@
-"""What runs in the cluster's containers besides the parties: certificates, data, the submission, the sleep."""
+"""Services of the cluster in addition to the parties: certificates, data, the submission, the sleep."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_each_volume_gets_its_own_rows(data: Path) -> None:
         for name, dataset in datasets.items():
             here = dataset.model_copy(update={"url": dataset.url.replace("/data/", f"{data / party}/")})
             assert sum(len(batch.ids) for batch in open_source(here, ROOT, name).batches()) > 500
-    assert hand_out_data(data) == []  # what is there stays
+    assert hand_out_data(data) == []  # existing files stay
 
 
 def test_east_and_west_have_halves_of_the_clinics_labels(data: Path) -> None:
@@ -96,7 +96,7 @@ cp {data}/clinic/visits.csv "$3"
 
 @pytest.fixture
 def prepared(tmp_path: Path, data: Path) -> Path:
-    """A python whose prepare.py makes, in no time, what it always does."""
+    """A python whose prepare.py quickly makes the same files as always."""
     programs = tmp_path / "programs"
     programs.mkdir()
     (programs / "python").write_text(PREPARED.format(data=data))
@@ -121,7 +121,7 @@ def test_half_a_split_is_an_error_and_not_split_beside(tmp_path: Path, data: Pat
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == (
         f"{tmp_path}/{there}/visits.parquet is half of a split, and {missing} lacks the other: "
-        "remove it, and all is split anew\n"
+        "remove it, and the labels are split again\n"
     )
     assert contents(tmp_path) == before
 
@@ -142,7 +142,7 @@ echo "$@"
 
 @contextmanager
 def submitting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, example: str) -> Iterator[subprocess.Popen[str]]:
-    """submit.sh with something else in the place of `blindfit`."""
+    """Run submit.sh with a stand-in for `blindfit`."""
     (tmp_path / "blindfit").write_text(BLINDFIT)
     (tmp_path / "blindfit").chmod(0o700)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
@@ -183,8 +183,8 @@ def test_a_stopped_submission_stops_its_job(tmp_path: Path, monkeypatch: pytest.
     [
         ("walr-split", ["blindfit party p.toml"]),
         ("walr-shares", ["blindfit party p.toml"]),
-        ("walr", ["sleeps: this is a party of walr-split walr-shares, and BLINDFIT_EXAMPLE is walr", *ASLEEP]),
-        ("split", ["sleeps: this is a party of walr-split walr-shares, and BLINDFIT_EXAMPLE is split", *ASLEEP]),
+        ("walr", ["sleeps: walr-split walr-shares need this party, and BLINDFIT_EXAMPLE is walr", *ASLEEP]),
+        ("split", ["sleeps: walr-split walr-shares need this party, and BLINDFIT_EXAMPLE is split", *ASLEEP]),
     ],
 )
 def test_a_party_runs_in_its_examples_and_sleeps_in_others(tmp_path: Path, example: str, done: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""The cluster's parties, as processes: their health checks, and the jobs that they are for."""
+"""The cluster's parties, as processes: their health checks and jobs."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ HEALTH = "blindfit.coordinator.operator.health"
 
 
 def check(file: Path, *, anew: bool = False) -> list[Done]:
-    """By the command, and by what a container runs: here, or in a process that starts from nothing."""
+    """Check by the command, and by a container's check: here, or in a process that starts from nothing."""
     by_container = run(sys.executable, "-m", HEALTH, file) if anew else blindfit(file.parent, str(file), main=_health)
     return [blindfit(file.parent, "health", str(file)), by_container]
 
 
 def _health() -> None:
-    with warnings.catch_warnings(action="ignore"):  # that it is imported already
+    with warnings.catch_warnings(action="ignore"):  # a warning that the module is imported already
         try:
             runpy.run_module(HEALTH, run_name="__main__")
         except SystemExit as ended:
@@ -82,7 +82,7 @@ def test_what_else_answers_there_is_not_the_party(tmp_path: Path) -> None:
     other = tmp_path / "other.toml"
     other.write_text(file.read_text().replace("identities/notary", "identities/archive"))
     with parties_up(file):
-        assert all("what answers there is notary" in error_line(done) for done in check(other))
+        assert all("the party that answers there is notary" in error_line(done) for done in check(other))
 
 
 def test_a_party_that_does_not_know_itself_is_told_how(tmp_path: Path) -> None:
@@ -92,12 +92,12 @@ def test_a_party_that_does_not_know_itself_is_told_how(tmp_path: Path) -> None:
     with parties_up(file):
         by_command, by_container = check(file)
     assert (by_command.returncode, by_container.returncode) == (2, 1)
-    assert "takes no health check from itself" in error_line(by_command)
+    assert "refuses a health check from itself" in error_line(by_command)
     assert "[peers.notary]" in by_command.stderr
 
 
 class Answers:
-    """What answers at the party's address, as gRPC's channel and stub."""
+    """Stand-in for gRPC's channel and stub at the party's address."""
 
     def __init__(self, said: str | grpc.StatusCode) -> None:
         self._said = said
@@ -119,8 +119,8 @@ class Answers:
     [
         ("NOT_SERVING", "notary does not serve"),
         ("UNKNOWN", "notary does not serve"),
-        (grpc.StatusCode.UNAVAILABLE, "notary is up, and its health check ended with UNAVAILABLE"),
-        (grpc.StatusCode.DEADLINE_EXCEEDED, "notary is up, and its health check ended with DEADLINE_EXCEEDED"),
+        (grpc.StatusCode.UNAVAILABLE, "notary is running, but its health check ended with UNAVAILABLE"),
+        (grpc.StatusCode.DEADLINE_EXCEEDED, "notary is running, but its health check ended with DEADLINE_EXCEEDED"),
     ],
 )
 async def test_a_party_that_is_up_and_not_well(
@@ -150,5 +150,5 @@ def test_where_a_party_answers(listen: str, address: str) -> None:
 
 
 def test_a_port_that_changes_with_every_start_cannot_be_asked() -> None:
-    with pytest.raises(ConfigError, match="every start takes another port"):
+    with pytest.raises(ConfigError, match="each start takes another port"):
         health.address_of("127.0.0.1:0")

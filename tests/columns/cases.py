@@ -44,7 +44,7 @@ UTC = [moment.replace(tzinfo=dt.UTC) for moment in AT]
 class Case:
     """
     Args:
-        numbers: of the model's columns, row by row: what every way of scoring must make of the values.
+        numbers: values of the model's columns, row by row, which every way of scoring must compute.
         tables: the same values in the types that a table may have.
         texts: the same values as csv files write them.
         refused: values and texts that must be refused by the column's name.

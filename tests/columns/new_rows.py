@@ -26,8 +26,8 @@ TRAINING = "taylor-1a2b3c4d"
 class NewRows:
     """
     Args:
-        root: has the data, in whatever form.
-        part: of the bank, which it kept of a training.
+        root: folder with the data, in any format.
+        part: the bank's part of a model, which it kept after a training.
     """
 
     root: Path
@@ -53,7 +53,7 @@ class NewRows:
         return self.party.snapshots
 
     def source(self) -> Source:
-        """Return what a prediction reads.
+        """Return the source that a prediction reads.
 
         Raises:
             BlindfitError: as the check before a session, or as its start.
@@ -62,7 +62,7 @@ class NewRows:
         published(self.snapshots, "new", skip_unreadable=True)
         self.seat.check(job, me)
         scale = self.part.standardiser
-        return self.snapshots.published("new").scored_by(scale.record, scale.columns, scale.means())
+        return self.snapshots.require_current("new").for_model(scale.record, scale.columns, scale.means())
 
     def read(self) -> PartyRows:
         return read_rows(self.source(), labels=False, report=lambda *_: None)

@@ -1,4 +1,4 @@
-"""One column of every kind, scored in every way that there is."""
+"""One column of every kind, scored in every possible way."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def scorer() -> ModuleType:
 
 
 def model_of(column: TableColumn, fill: dict[str, float] | None = None, **words: Any) -> VerticalModelPart:
-    """Return a model that tells the values of its columns apart: each has a weight of its own."""
+    """Return a model that distinguishes the values of its columns: each has another weight."""
     record = TableRecord((column,), fill or {}, **words)
     n = len(record.made)
     scale = Standardiser(record.made, tuple(range(n)), (0.25,) * n, (3000.0,) * n, record)
@@ -52,7 +52,7 @@ def _named(error: Exception, part: VerticalModelPart) -> Refused:
 
 
 def numbers_of_table(part: VerticalModelPart, table: Any) -> list[list[float]] | Refused:
-    """Return the model's columns that a data frame or another table has, warnings aside."""
+    """Return the model's columns of a data frame or another table, without warnings."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -62,7 +62,7 @@ def numbers_of_table(part: VerticalModelPart, table: Any) -> list[list[float]] |
 
 
 def numbers_of_csv(part: VerticalModelPart, path: Path) -> list[list[float]] | Refused:
-    """Return the model's columns that docs/scorer.py makes of a csv file with a column `id`."""
+    """Return the model's columns that docs/scorer.py computes from a csv file with a column `id`."""
     module, model = scorer(), json.loads(json.dumps(part.to_dict()))
     record = module.record(model)
     (column,) = record["columns"]
@@ -80,7 +80,7 @@ def scores(part: VerticalModelPart, numbers: Sequence[Sequence[float]]) -> list[
 
 
 def score_csv(part: VerticalModelPart, path: Path) -> list[int] | Refused:
-    """Return what docs/scorer.py makes of a csv file with a column `id`."""
+    """Return the scores that docs/scorer.py computes from a csv file with a column `id`."""
     module, model = scorer(), json.loads(json.dumps(part.to_dict()))
     try:
         return [module.score_part(model, row) for row in module.read(path, "id", model, module.PLAIN).values()]

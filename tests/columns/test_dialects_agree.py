@@ -1,4 +1,4 @@
-"""docs/scorer.py reads a csv file of any dialect as a dataset that describes it so does."""
+"""docs/scorer.py reads a csv file of any dialect as a dataset with that dialect does."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def form_of(dialect: CsvDialect) -> dict[str, str]:
 
 
 def numbers(texts: list[str], dialect: CsvDialect) -> list[str | None]:
-    """What a dataset makes of each text; None: refused."""
+    """Return a dataset's number for each text; None for a refused text."""
     return [_or_none(lambda t=text: values.to_numbers(write_plain_numbers(pa.array([t]), dialect))) for text in texts]
 
 

@@ -109,14 +109,14 @@ def test_what_a_fit_cannot_learn_from_is_refused_by_name(fit: str, column: pd.Se
 )
 @pytest.mark.parametrize("fit", ["walr", "dp-lr"])
 def test_dates_of_an_array_are_refused(fit: str, rows: Any) -> None:
-    """NumPy would make days, or nanoseconds, of them."""
+    """NumPy would turn them into days or nanoseconds."""
     with pytest.raises((DataError, TypeError), match=r"rows without names must hold numbers only|float\(\) argument"):
         FITS[fit](rows)
 
 
 @pytest.mark.parametrize("fit", ["walr", "dp-lr"])
 def test_masked_numbers_of_an_array_are_refused(fit: str) -> None:
-    """NumPy would drop the mask, and the fit learn from what lies under it."""
+    """NumPy would drop the mask, and the fit would learn from the values under it."""
     with pytest.raises(ValueError, match="contains NaN"):
         FITS[fit](np.ma.array(NUMBERS, mask=NUMBERS > 10_000))
 
@@ -131,7 +131,7 @@ def test_a_public_models_file_has_the_record(tmp_path: Path) -> None:
 
 
 def test_a_start_of_another_kind_is_refused() -> None:
-    """Years under the name of a date would be a start far away, without a word."""
+    """Years under the name of a date would silently be a distant start."""
     years = pretrain(pd.DataFrame({"born": 1970 + DAYS // 365, "smokes": SMOKES, "visits": VISITS}), LABELS)
     with pytest.raises(DataError, match="the pre-trained model reads born as a number, and the data have a date"):
         WALRClassifier(8.0, init=years).fit(TABLES["pandas"](), LABELS)

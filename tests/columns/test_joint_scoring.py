@@ -119,7 +119,7 @@ def test_booleans_and_numbers_serve_each_other(tmp_path: Path, new: Make) -> Non
 
 @each_case("missing", ["mean", "indicator"])
 def test_a_missing_value_is_what_it_was_in_training(tmp_path: Path, missing: str) -> None:
-    """Whether or not these rows have others; a mark is 1 also where the dataset makes none of its own."""
+    """These rows may have missing values or not; a mark is 1 even if the dataset makes no mark itself."""
     part = part_of(
         TableColumn("age", missing="indicator"), TableColumn("region", "category", ("north",), (), "mean"),
         fill={"age": 40.0, "region=north": 0.25},
@@ -134,7 +134,7 @@ def test_a_missing_value_is_what_it_was_in_training(tmp_path: Path, missing: str
 def test_a_snapshot_without_the_texts_of_a_category_is_published_again(new: Make) -> None:
     rows = new(REGION, "id,region\na,north\nb,west\n", dataset={"categories": ["region"]})
     rows.source()
-    file = rows.snapshots.published("new").directory / FILE
+    file = rows.snapshots.require_current("new").directory / FILE
     with pa.ipc.open_file(file) as kept:
         table = kept.read_all()
     file.chmod(0o600)
@@ -207,13 +207,15 @@ def test_types_that_nothing_can_be_made_of_are_not_read(tmp_path: Path, new: Mak
 
 
 def test_a_column_that_cannot_be_read_is_refused_to_whoever_needs_it(new: Make) -> None:
-    """A training needs all of a dataset's columns: none is left out in silence. Its owner is told which, and why."""
+    """A training needs all of a dataset's columns, and none is dropped silently. The owner learns which
+    one, and why.
+    """
     rows = new(AGE, "id,age,note\na,30,5\nb,40,s3cret\n")
     assert rows.numbers() == [[30], [40]]
-    said = list(rows.snapshots.cautions(rows.snapshots.published("new")))
+    said = list(rows.snapshots.cautions(rows.snapshots.require_current("new")))
     problem = f"new: {rows.root / 'rows.csv'}, row 2 (line 3), column note: not a number"
     assert said == [f"a job that needs the column note is refused: {problem}"]
-    snapshot = rows.snapshots.published("new")
+    snapshot = rows.snapshots.require_current("new")
     with pytest.raises(DataError, match="column note: not a number") as refused:
         snapshot.source()
     assert refused.value.hint == "correct it, and publish the dataset again: snapshot 1 has no column note"
@@ -225,7 +227,7 @@ def test_a_column_that_cannot_be_read_is_refused_to_whoever_needs_it(new: Make) 
     (rows.root / "rows.csv").write_text("id,age,note\na,30,5\nb,40,6\n")
     rows.snapshots.publish("new")
     assert new(note).numbers() == [[5], [6]]
-    assert rows.snapshots.published("new").source().feature_names == ("age", "note")
+    assert rows.snapshots.require_current("new").source().feature_names == ("age", "note")
 
 
 def test_a_snapshot_has_all_columns_unless_its_owner_skips_what_cannot_be_read(new: Make) -> None:
@@ -236,7 +238,7 @@ def test_a_snapshot_has_all_columns_unless_its_owner_skips_what_cannot_be_read(n
 
 
 def test_whoever_publishes_again_needs_the_columns_that_could_be_read(new: Make) -> None:
-    """So a bad cell does not take a column out of the next snapshot, and a column that never served stays out."""
+    """A bad cell does not take a column out of the next snapshot, and a column that never served stays out."""
     rows = new(AGE, "id,age,note,visits\na,30,x,1\nb,40,y,2\n")
     rows.source()
     (rows.root / "rows.csv").write_text("id,age,note,visits\na,31,z,1\nb,41,,2\n")
@@ -249,8 +251,9 @@ def test_whoever_publishes_again_needs_the_columns_that_could_be_read(new: Make)
 
 
 def test_only_rows_that_lack_what_the_model_needs_are_dropped_and_their_places_are_the_snapshots(new: Make) -> None:
-    """What was scored is counted by the row's place in the snapshot: another model that drops other rows must not count
-    for the wrong ones."""
+    """Scored rows are counted by place in the snapshot: another model that drops other rows must count
+    the right ones.
+    """
     text = "id,age,visits,note\na,30,,\nb,,2,\nc,50,3,\nd,60,4,x\n"
     rows = new(AGE, text, dataset={"missing": "drop"})
     read = rows.read()
@@ -258,7 +261,7 @@ def test_only_rows_that_lack_what_the_model_needs_are_dropped_and_their_places_a
     assert read.take(np.array([2, -1, 0])).in_snapshot.tolist() == [3, -1, 0]
     other = new(part_of(TableColumn("visits")), dataset={"missing": "drop"}).read()
     assert (other.ids.to_pylist(), other.in_snapshot.tolist()) == (["b", "c", "d"], [1, 2, 3])
-    assert rows.snapshots.published("new").row.rows == 4
+    assert rows.snapshots.require_current("new").row.rows == 4
 
 
 def test_rows_that_are_dropped_are_counted_for_their_owner(new: Make) -> None:
@@ -284,7 +287,7 @@ def test_a_model_without_a_column_of_the_dataset_is_refused_by_the_column(new: M
 
 @pytest.mark.parametrize("how", UNNEEDED)
 def test_the_pre_flight_reads_what_the_prediction_reads(how: str, new: Make) -> None:
-    """Before anything is published, and after."""
+    """They agree before anything is published, and after."""
     rows = new(AGE, UNNEEDED[how], dataset={"missing": "drop"})
     here = PartyHere("bank", "new", rows.party.settings, rows.root / "bank.toml")
     for _ in range(2):
@@ -318,7 +321,7 @@ def test_the_pre_flight_refuses_what_the_prediction_refuses(
 
 
 def test_levels_that_training_did_not_meet_are_counted_for_the_columns_owner(new: Make) -> None:
-    """In the log, as numbers: the log has no value of a row. `west` has no column, and training met it."""
+    """The log has the numbers, but no value of a row. `west` has no column, and training met it."""
     text = "id,region\n" + "".join(
         f"r{i},{level}\n" for i, level in enumerate(("east", "east", "NORTH", "west", "south"))
     )
@@ -327,7 +330,7 @@ def test_levels_that_training_did_not_meet_are_counted_for_the_columns_owner(new
         tell_of_unseen(rows.source())
     (line,) = [line for line in logged if line["log_level"] == "warning"]
     assert line == {
-        "event": "column region: rows that have a level that training did not meet: 3; such levels: 2 (1 of them "
+        "event": "column region: rows with a level that training did not have: 3; such levels: 2 (1 of them "
         "differ from a known level only in spelling); they are scored as 0 in each of its columns",
         "log_level": "warning",
         "dataset": "new",

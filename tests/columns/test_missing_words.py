@@ -1,4 +1,4 @@
-"""What stands for "no value", once for every reader and every use of a column."""
+"""Words for "no value" are the same for every reader and every use of a column."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_it_is_so_in_every_use_of_a_column(tmp_path: Path, use: dict[str, Any], 
 
 
 def test_a_quoted_id_and_a_quoted_name_may_be_called_so(tmp_path: Path) -> None:
-    """Namibia is a country, and somebody is called Null."""
+    """Namibia is a country, and a person may be called Null."""
     batch, arrow = read(
         tmp_path,
         'id,who,y,name\n"NA","null",1,"Null"\n"N/A","None",0,NA\n',
@@ -95,7 +95,9 @@ def test_a_quoted_id_and_a_quoted_name_may_be_called_so(tmp_path: Path) -> None:
 
 
 def test_a_declared_level_and_a_declared_positive_text_are_never_missing(tmp_path: Path) -> None:
-    """In their own columns; in the others of the same file the word is no value."""
+    """The word keeps its meaning in their own columns; in the other columns of the file it stands for a
+    missing value.
+    """
     text = "id,y,x,z\na,NA,NA,NA\nb,no, NA ,2\nc,no,DE,3\n"
     settings = {"label": "y", "positive": "NA", "features": ["x", "z"], "categories": {"x": ["NA", "DE"]}}
     source = opened(tmp_path, text, missing="indicator", **settings)
@@ -119,7 +121,7 @@ def test_words_are_an_option_of_csv_files(url: str) -> None:
 
 
 def test_words_with_spaces_are_found_in_any_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whichever block first has them, no row comes twice or is lost."""
+    """Any block may have them first: no row comes twice or is lost."""
     monkeypatch.setattr(csv_file, "BLOCK_BYTES", 256)
     draw = np.random.default_rng(7)
     fields = ["x", "NA", '"NA"', " NA", "NA  ", '" NA"', "null\t", "\u00a0null", '"null "', ""]
@@ -168,7 +170,7 @@ def test_a_word_among_the_numbers_of_a_typed_source_is_refused(tmp_path: Path) -
 
 
 def test_what_is_missing_or_impossible_is_like_nothing_in_a_linkage(tmp_path: Path) -> None:
-    """Two records that have only such values in common are not alike, and a record of nothing else has no filter."""
+    """Two records that share only such values are not alike, and a record with only such values has no filter."""
     text = "id,name,born\n" + "".join(
         f"r{i},{name},{born}\n"
         for i, (name, born) in enumerate(
@@ -217,7 +219,7 @@ def test_a_dataset_that_was_published_before_there_were_words_is_not_described_a
 
 @each_case("words", [[], ["-"]])
 def test_a_model_remembers_the_words_of_its_training(tmp_path: Path, words: list[str]) -> None:
-    """With no words at all NA is a level; scorer.py took it for no value."""
+    """Without such words NA is a level; scorer.py once took it for a missing value."""
     (tmp_path / "rows.csv").write_text("id,age\na,30\nb,40\n")
     rows = NewRows(tmp_path, model_of(CASES["number"].column), dataset={"missing_words": words})
     assert list(rows.snapshots.publish("new").source().record.missing_words) == words
@@ -251,7 +253,7 @@ def test_a_level_of_a_typed_source_is_none_of_the_models_words(tmp_path: Path) -
     assert batch.features[:, typed.made.index("x=NA")].tolist() == [1.0, 0.0, 0.0, 0.0]
     assert batch.features[:, typed.made.index("x=")].tolist() == [0.0, 0.0, 1.0, 1.0]
     written = opened(tmp_path, 'id,x\na,"NA"\nb,DE\nc,NA\n', **settings).record
-    assert written.missing_words == MISSING_WORDS  # quotes tell them apart there
+    assert written.missing_words == MISSING_WORDS  # quotes distinguish them there
 
 
 @each_case("level", ["NA", "ZZ"])
@@ -259,7 +261,7 @@ def test_a_level_of_a_typed_source_is_none_of_the_models_words(tmp_path: Path) -
 def test_a_level_that_a_csv_dataset_takes_for_a_missing_value_is_said_to_its_operator_only(
     tmp_path: Path, way: str, level: str
 ) -> None:
-    """Whether a training met NA or ZZ may hang on one row: no refusal of a prediction may tell."""
+    """One row may decide whether a training met NA or ZZ, so no refusal of a prediction may reveal it."""
     words = tuple(word for word in MISSING_WORDS if word != level)
     record = TableRecord((TableColumn("x", "category", ("DE", level), ()),), {"x=DE": 0.5, f"x={level}": 0.5}, words)
     scale = Standardiser(record.made, (0, 1), (0.0, 0.0), (1.0, 1.0), record)

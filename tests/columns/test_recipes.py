@@ -250,7 +250,7 @@ DAMAGE = {
     "by a list": ({"by": []}, "by is not one of"),
     "of": ({"of": "age"}, "of is not a list"),
     "of two": ({"of": ["age", "income"]}, "of is not a list with the names of 1 columns"),
-    "of nothing": ({"of": ["shoe"]}, "shoe is no column of numbers or dates"),
+    "of nothing": ({"of": ["shoe"]}, "shoe is not a column of numbers or dates"),
     "knots": ({"knots": "1"}, "knots is not a list of 1 to 20 numbers"),
     "no knots": ({"knots": []}, "knots is not a list of 1 to 20 numbers"),
     "too many": ({"knots": list(range(21))}, "knots is not a list of 1 to 20 numbers"),
@@ -283,7 +283,7 @@ def test_a_damaged_recipe_is_refused_by_its_field(damage: dict[str, object], pro
     ("damage", "problem"),
     [
         ({"recipes": {}}, "table.recipes: not a list"),
-        ({"recipes": []}, "age is no feature, and no recipe reads it"),
+        ({"recipes": []}, "age is not a feature, and no recipe reads it"),
         ({"fill": {}}, "table.fill: age is missing"),
     ],
 )

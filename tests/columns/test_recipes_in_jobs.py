@@ -1,4 +1,4 @@
-"""Recipes through whole jobs of every system: fitted to training rows, and applied alike by everybody who scores."""
+"""Recipes through whole jobs of every system: fitted to training rows, and applied alike by every scorer."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def with_columns(rows: Rows) -> Rows:
 
 
 def case_of(system: str) -> tuple[Case, str]:
-    """A system whose active party derives columns, and the name of that party."""
+    """Return a system whose active party derives columns, and that party's name."""
     case = SYSTEMS[system]()
     party = next(name for name, role in case.roles.items() if role == "active")
     given = system in ("dp-lr", "falcon-private")
@@ -164,7 +164,7 @@ def with_gaps(rows: Rows) -> Rows:
 @each_case("system", ["walr", "label-dp"])
 @each_case("missing", ["refuse", "mean", "indicator"])
 def test_a_held_out_value_moves_no_number(system: str, missing: str, tmp_path: Path, authority: Path) -> None:
-    """Neither through a quantile nor through the mean of all rows, which stands for a missing value."""
+    """A held-out value affects neither a quantile nor the mean of all rows, which replaces a missing value."""
     case, party = case_of(system)
     case, data = case.with_dataset(party, missing=missing), case.data[party]
     if missing != "refuse":
@@ -190,7 +190,7 @@ def test_a_value_that_was_filled_in_decides_no_number_of_several_parties(
 ) -> None:
     case, party = case_of("falcon")
     data = with_gaps(case.data[party])
-    case = case.with_job(split__test_fraction=0.0)  # so every row trains
+    case = case.with_job(split__test_fraction=0.0)  # every row trains
     case = case.with_dataset(party, missing=missing).with_data({**case.data, party: data})
     assert begin(case, authority, tmp_path).errors == ("",)
     (stored,) = [path for path in kept(tmp_path, "model.json") if party in path.parts]
@@ -217,7 +217,7 @@ def test_numbers_of_rows_are_no_part_of_a_promise_about_rows(
         (error,) = begin(case, authority, tmp_path).errors
     assert "cannot take part" in error
     said = " ".join(map(str, logged))
-    assert f"datasets.rows.derive.bad: {numbers} that are found in the rows would tell of them" in said
+    assert f"datasets.rows.derive.bad: {numbers} from the rows would reveal something of them" in said
     assert f'datasets.rows.derive.bad = {{ by = "{recipe["by"]}", of = "income", {hint} }}' in said
 
 
@@ -226,7 +226,7 @@ def test_numbers_of_rows_are_no_part_of_a_promise_about_rows(
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[World, str]:
-    """A bank, and two shops of which one derives columns from values of which some are missing."""
+    """A bank and two shops; one shop derives columns, and some of their source values are missing."""
     project = bank_and_shops(tmp_path_factory.mktemp("derived"), rows=400, epochs=1)
     shop = pd.read_csv(project.root / "shop-a.csv", index_col="id")
     rows = with_columns({i: dict(row) for i, row in shop.iterrows()})
@@ -250,7 +250,7 @@ def write(path: Path, rows: Rows) -> None:
 
 
 def test_joint_local_and_plain_scores_are_the_same_numbers(trained: tuple[World, str]) -> None:
-    """Of new rows, also far outside the range of the training rows, and with missing values."""
+    """The new rows are also far outside the range of the training rows, and lack some values."""
     project, session = trained
     shop = pd.read_csv(project.root / "shop-a.csv", index_col="id").head(60)
     shop.loc[shop.index[:6], "age"] = [-1e6, 0.0, 1e6, 1e300, -1e90, 33.0]
@@ -291,7 +291,7 @@ def test_a_part_records_its_recipes_and_the_mean_of_a_column_that_only_they_read
 
 
 def test_a_model_that_nobody_holds_scores_as_the_one_that_was_opened(tmp_path: Path) -> None:
-    """But for the rounding of its weights: the recipes are each party's own."""
+    """Only the rounding of its weights differs: each party has its own recipes."""
     project = bank_and_shops_in_shares(tmp_path, rows=160, epochs=2)
     shop = pd.read_csv(tmp_path / "shop-a.csv", index_col="id")
     write(tmp_path / "shop-a.csv", with_columns({i: dict(row) for i, row in shop.iterrows()}))
@@ -307,7 +307,7 @@ def test_a_model_that_nobody_holds_scores_as_the_one_that_was_opened(tmp_path: P
     shared, opened = found
     assert shared.keys() == opened.keys()
     assert len(shared) == 160
-    size = dict.fromkeys(shared, 1.0)  # of each row, the intercept included: its weights are off by a step each
+    size = dict.fromkeys(shared, 1.0)  # bound for each row, the intercept included: each weight is off by a step
     for name in ("bank", "shop-a", "shop-b"):
         table = pd.read_csv(tmp_path / f"{name}.csv")
         scale = load_model(tmp_path / "state" / name / "models" / sessions[1] / "model.json").standardiser
@@ -336,7 +336,7 @@ def test_the_pre_flight_names_derived_columns(trained: tuple[World, str]) -> Non
 
 @pytest.mark.parametrize("number", [-1.0, -3.5])
 def test_a_number_that_log1p_cannot_take_is_refused_by_row_to_its_owner(number: float, tmp_path: Path) -> None:
-    """When the rows are published, so that no job tells others."""
+    """The refusal comes when the rows are published, so that no job informs others."""
     project = bank_and_shops(tmp_path, rows=60)
     shop = pd.read_csv(tmp_path / "shop-a.csv")
     shop["income"] = 5.0

@@ -1,4 +1,4 @@
-"""New rows are read by the recipes of the model; their dataset declares what could refuse a row."""
+"""New rows are read by the recipes of the model; their dataset declares every recipe that could refuse a row."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_columns_are_computed_as_in_training_whatever_the_dataset_derives(derive
 
 @each_case("missing", ["mean", "indicator"])
 def test_a_missing_source_is_the_mean_of_the_training_rows(missing: str, new: Make) -> None:
-    """Also of a column that is no feature of the model."""
+    """This holds for a column that is not a feature of the model, too."""
     assert new(BINS, "id,income,age\na,,30\nb,3,\n", missing=missing).numbers() == [[30, 1, 750], [25, 0, 75]]
 
 
@@ -76,15 +76,15 @@ def test_a_column_that_only_recipes_read_may_be_left_out_of_the_features(new: Ma
 
 
 def test_a_logarithm_is_declared_by_the_dataset_of_new_rows(new: Make) -> None:
-    """So that its owner hears of a number that has none, and no job tells others."""
+    """The owner learns of a number without a logarithm, and no job informs others."""
     text = "id,income,age\na,2,25\n"
     rows = new(LOGS, text)
     with refused('set {} = { by = "{}", of = {} }') as told:
         rows.source()
     assert 'set datasets.new.derive.income_log = { by = "log1p", of = "income" }' in told.text
-    assert "column income: the model takes its log1p, and the dataset does not declare this recipe" in told.text
+    assert "column income: the model computes its log1p, and the dataset does not declare this recipe" in told.text
     here = PartyHere("bank", "new", rows.party.settings, rows.root / "bank.toml")
-    with pytest.raises(DataError, match="the model takes its log1p"):
+    with pytest.raises(DataError, match="the model computes its log1p"):
         here.read_scaled(rows.part.standardiser)
     led_past(told, lambda: new(LOGS, text, derive=LOG).source())
     assert new(LOGS, text, derive=LOG).numbers() == [[25, math.log1p(2)]]
@@ -96,11 +96,11 @@ def test_a_number_without_a_logarithm_is_refused_before_anything_is_published(ne
         rows.snapshots.publish("new")
     assert "remove datasets.new.derive.income_log" in refused_it.value.hint
     with pytest.raises(DataError, match=r"row 2 .*column income: the number is not above -1"):
-        rows.source()  # which leaves the column out of the snapshot
+        rows.source()  # the snapshot omits the column
 
 
 def test_the_pre_flight_reads_what_the_prediction_reads(new: Make) -> None:
-    """Before anything is published, and after."""
+    """They agree before anything is published, and after."""
     rows = new(LOGS, "id,income,age\na,2,25\nb,5,35\n", derive=LOG)
     here = PartyHere("bank", "new", rows.party.settings, rows.root / "bank.toml")
     for _ in range(2):
@@ -125,7 +125,7 @@ def test_no_row_with_the_reference_level_is_told_to_the_owner(new: Make) -> None
     assert list(rows.snapshots.publish("new").remarks) == ["column region: no row has its reference level"]
     rows = new(part, "id,age,region\na,2,x\nb,3,z\n", categories=["region"], reference_levels={"region": "z"})
     assert list(rows.snapshots.publish("new").remarks) == []
-    record = rows.snapshots.published("new").source().record
+    record = rows.snapshots.require_current("new").source().record
     assert record.by_name["region"] == TableColumn("region", "category", ("x",), (), base="z")
 
 
@@ -141,7 +141,7 @@ def pretrained(*recipes: Recipe) -> Pretrained:
 
 @each_case("data", [Bins("age_bin", ("age",), 2), Bins("age_bin", ("age",), 2, (24.0,)), Log1p("age_bin=2", ("age",))])
 def test_a_pre_trained_model_has_the_recipes_of_the_data(data: Recipe) -> None:
-    """Its weights would mean something else otherwise; numbers that a training will fit are not known yet."""
+    """With other recipes its weights would mean something else; numbers that a training will fit are not known yet."""
     model = pretrained(Bins("age_bin", ("age",), 2))
     same = TableRecord((TableColumn("age"),), recipes=(Bins("age_bin", ("age",), 2, (25.0,)),))
     model.check_columns(same.made, same)

@@ -1,8 +1,8 @@
 """A model scores the same everywhere: every kind of column, in every type that a table may have it in.
 
-The table of cases is the promise. Each case names the numbers that a column's values are; a local scorer that is given
-them in any of the types, and the scorer in plain Python that is given them in any of the texts, makes exactly those.
-What cannot be converted is refused by name, never scored as something else.
+The table of cases is the promise. Each case names the numbers of a column's values. A local scorer gets the values in
+any of the types, and the scorer in plain Python gets any of the texts: both must compute exactly these numbers. What
+cannot be converted is refused by name, never scored as something else.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def test_every_type_of_a_table_is_the_same_numbers(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", CASES)
 def test_data_frames_and_arrow_tables_are_the_same_numbers(kind: str) -> None:
-    """A column among others, in whatever order, by each library that has the type."""
+    """The column stands among others, in any order, in each library that has the type."""
     case, name = CASES[kind], CASES[kind].column.name
     part = model_of(case.column, case.fill)
     for how, values in case.tables.items():
@@ -52,7 +52,7 @@ def test_data_frames_and_arrow_tables_are_the_same_numbers(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", CASES)
 def test_every_text_of_a_csv_file_is_the_same_numbers(tmp_path: Path, kind: str) -> None:
-    """By the scorer in plain Python, to the last bit; and so the scores are."""
+    """The scorer in plain Python agrees to the last bit, and so do the scores."""
     case, name = CASES[kind], CASES[kind].column.name
     part = model_of(case.column, case.fill)
     for how, texts in case.texts.items():
@@ -94,7 +94,7 @@ def test_a_text_that_a_column_cannot_be_is_refused_by_its_name(tmp_path: Path, k
 )
 @pytest.mark.parametrize("kind", ["date", "number"])
 def test_an_array_holds_numbers_and_nothing_that_numpy_would_make_one_of(kind: str, rows: Any) -> None:
-    """NumPy makes nanoseconds of dates, and numbers of texts, without a word."""
+    """NumPy silently turns dates into nanoseconds, and texts into numbers."""
     with pytest.raises(DataError, match="rows without names must hold numbers only"):
         model_of(CASES[kind].column).score_parts(rows)
 

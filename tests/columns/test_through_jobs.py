@@ -1,4 +1,4 @@
-"""Through whole jobs: what a training makes of a table, its model makes of the same table, whoever scores with it."""
+"""Whole jobs: a model makes of a table the same as its training did, with each way of scoring."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def typed(rows: Rows, *, whole: bool = False) -> Rows:
-    """The same rows with a column of every kind.
+    """Return the same rows with a column of every kind.
 
     Args:
         whole: no value is missing.
@@ -68,7 +68,7 @@ def typed_row(i: int, draw: np.random.Generator, *, whole: bool) -> dict[str, An
 
 
 def frame_of(rows: Rows) -> pd.DataFrame:
-    """As pandas reads it from a Parquet file: nullable numbers are floats, dates are datetime64 or objects."""
+    """Return the rows as pandas reads a Parquet file: nullable numbers are floats, dates are datetime64 or objects."""
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("id").reset_index()
 
 
@@ -82,7 +82,7 @@ def column(path: Path, name: str) -> dict[str, float]:
 
 
 def case_of(system: str) -> tuple[Case, str]:
-    """A system whose active party has columns of every kind, and the name of that party."""
+    """Return a system whose active party has columns of every kind, and that party's name."""
     case = SYSTEMS[system]()
     party = next(name for name, role in case.roles.items() if role == "active")
     under_dp = system == "dp-lr"
@@ -129,7 +129,7 @@ def test_a_model_scores_the_rows_that_its_training_held_out_as_the_training_did(
 def test_an_evaluation_scores_rows_by_the_record_too(
     tmp_path: Path, authority: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All rows of a dataset, next to a column that the model does not need and whose values nothing can be made of."""
+    """There is another column, which the model does not need and which has no usable values."""
     case, party = case_of("walr")
     rows = {name: {**row, "note": "free text"} for name, row in case.data[party].items()}
     record = TableRecord(
@@ -167,7 +167,7 @@ def test_an_evaluation_scores_rows_by_the_record_too(
     assert begin(evaluated, authority, tmp_path).errors == ("",)
     (found,) = seen
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of the south
+        warnings.simplefilter("ignore")  # warnings about the south
         expected = model.scores(frame_of(rows))
     assert dict(zip(found.ids, found.scores.tolist(), strict=True)) == dict(zip(rows, expected.tolist(), strict=True))
 
@@ -189,7 +189,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[World, str]:
 
 
 def write(root: Path, name: str, rows: Rows) -> None:
-    """As Parquet, and as csv files that the scorer in plain Python reads: quoted texts, unquoted missing values."""
+    """Write Parquet, and csv files for the scorer in plain Python: quoted texts, unquoted missing values."""
     table = pa.table({"id": list(rows)} | {c: [row[c] for row in rows.values()] for c in next(iter(rows.values()))})
     pq.write_table(table, root / f"{name}.parquet")
     pyarrow.csv.write_csv(table, root / f"{name}.csv")
@@ -200,8 +200,7 @@ def model_files(project: World, session: str) -> dict[str, Path]:
 
 
 def test_joint_local_and_plain_scores_are_the_same_numbers(trained: tuple[World, str]) -> None:
-    """Of new rows, some of which lack values and have levels that training did not meet, next to columns that only they
-    have."""
+    """Some new rows lack values or have levels that training did not meet, and there are additional columns."""
     project, session = trained
     draw = np.random.default_rng(8)
     shop = pq.read_table(project.root / "shop-a.parquet").slice(0, 80).to_pylist()

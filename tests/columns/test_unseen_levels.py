@@ -1,4 +1,4 @@
-"""A level that training did not meet is never scored in silence."""
+"""A level that training did not meet is never scored silently."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from blindfit.algorithms.errors import DataError
 from blindfit.parties.data.opening import open_source
 from blindfit.parties.data.settings import DatasetSettings
 
-#: How a column `x` may be used, and what a dataset then says of it.
+# Ways to use a column `x`, with the options of a dataset for each.
 USES: dict[str, dict[str, Any]] = {
     "number": {"features": ["x"], "missing": "mean"},
     "date": {"features": ["x"], "dates": ["x"], "missing": "mean"},
@@ -36,7 +36,7 @@ READ = "read"
 
 
 def outcome(directory: Path, url: str, use: str) -> str | Any:
-    """Return what the second row is read as, or the refusal, which must name the column and, of a value, the row."""
+    """Return the value of the second row, or the refusal, which must name the column and, for a value, the row."""
     settings = {"id": "id", **USES[use], "url": url}
     try:
         source = open_source(DatasetSettings(**settings), directory, "rows")

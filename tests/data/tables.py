@@ -24,7 +24,7 @@ Columns = dict[str, list[Any]]
 
 
 def write(directory: Path, kind: str, columns: Columns, postgres: Any = None) -> str:
-    """Returns the URL."""
+    """Return the URL."""
     table = pa.table(columns)
     if kind == "csv":
         pyarrow.csv.write_csv(table, directory / "rows.csv")
@@ -69,7 +69,7 @@ def read(directory: Path, url: str, **settings: Any) -> list[RowBatch]:
 
 
 def refused(message: str, hint: str, directory: Path, url: str, **settings: Any) -> None:
-    """Opening and reading fails with exactly this line, where DIR stands for the directory, and a hint like this."""
+    """Check that reading fails with exactly this line, where DIR stands for the directory, and a hint like this."""
     with pytest.raises(DataError) as caught:
         read(directory, url, **settings)
     text = caught.value.message.replace(str(directory.resolve()), "DIR")

@@ -1,4 +1,4 @@
-"""Batches that are made ahead come as if each were made when it is asked for."""
+"""Batches that are made ahead equal batches that are made on demand."""
 
 from __future__ import annotations
 

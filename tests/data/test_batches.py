@@ -1,4 +1,4 @@
-"""What comes out is the same whatever the rows come from."""
+"""The batches are the same for every source of the rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The digest by which an owner knows a table again."""
+"""The digest by which an owner recognises a table."""
 
 from __future__ import annotations
 
@@ -32,6 +32,6 @@ def test_it_is_of_the_content_alone(tmp_path):
 
 
 def test_rows_that_look_alike_have_digests_of_their_own(tmp_path):
-    """A label's text is no part of an id."""
+    """A label's text is not a part of an id."""
     tables = [(["a1"], [1]), (["a"], [0]), (["a"], [1]), (["1:a"], [1]), (["a11"], [1]), (["a1"], [0])]
     assert len({digest(tmp_path, ids, labels) for ids, labels in tables}) == len(tables)

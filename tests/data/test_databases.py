@@ -29,7 +29,7 @@ def test_sqlite_files(tmp_path):
     )
     assert not (tmp_path / "rows.db").exists()
     (tmp_path / "rows.db").write_text("id,x\n" * 300)
-    message = "visits: table rows of sqlite:///rows.db: this is no SQLite database, or an encrypted one"
+    message = "visits: table rows of sqlite:///rows.db: this is not an SQLite database, or it is encrypted"
     refused(message, "csv: or parquet:", tmp_path, SQLITE)
     (tmp_path / "rows.db").write_text("")
     refused("visits: table rows of sqlite:///rows.db: there is no such table", "", tmp_path, SQLITE)
@@ -37,7 +37,7 @@ def test_sqlite_files(tmp_path):
 
 def test_sqlite_tables(tmp_path):
     write_sqlite(tmp_path / "rows.db", '"id" TEXT, "age" REAL', [])
-    refused("visits: table rows of sqlite:///rows.db: there are no rows", "", tmp_path, SQLITE)
+    refused("visits: table rows of sqlite:///rows.db: the table has no rows", "", tmp_path, SQLITE)
     message = "visits: table row of sqlite:///rows.db: there is no such table"
     refused(message, r"did you mean rows\? the tables are rows", tmp_path, "sqlite:///rows.db?table=row")
     refused("visits: sqlite:///rows.db: the URL does not name one table", "table=NAME", tmp_path, "sqlite:///rows.db")
@@ -150,7 +150,7 @@ class TestPostgresql:
         message = "table shop.rows of SERVER: there is no column ages"
         self.refused(postgres, message, "did you mean age", url, tmp_path, features=["ages"])
         postgres.run("DELETE FROM shop.rows")
-        self.refused(postgres, "table shop.rows of SERVER: there are no rows", "", url, tmp_path)
+        self.refused(postgres, "table shop.rows of SERVER: the table has no rows", "", url, tmp_path)
 
     def test_values(self, postgres, tmp_path):
         url = write(tmp_path, "postgresql", {"id": ["a", "b"], "x": [1.0, None], "y": [0, 2]}, postgres)
@@ -233,7 +233,7 @@ class TestPostgresql:
             administrator.autocommit = False
             administrator.execute("LOCK TABLE shop.rows, locked_scores IN ACCESS EXCLUSIVE MODE")
             message = "table shop.rows of SERVER: the database could not return the rows (LockNotAvailable)"
-            self.refused(postgres, message, "^somebody else has locked the table", url, tmp_path)
+            self.refused(postgres, message, "^another session has locked the table", url, tmp_path)
             with pytest.raises(DataError, match=r"could not take the scores \(LockNotAvailable\)"):
                 sink.write(scores)
             administrator.rollback()

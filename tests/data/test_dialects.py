@@ -76,7 +76,7 @@ def of_pandas(rows: list[tuple[Any, ...]], **options: Any) -> str:
 
 
 def of_r(rows: list[tuple[Any, ...]]) -> str:
-    """As write.csv2 does: every text in quotes, NA without."""
+    """Write as write.csv2 does: every text in quotes, NA without."""
     lines = ['"id";"x";"town";"since";"y"']
     for name, x, town, since, y in rows:
         number = "NA" if x is None else f"{x:.15g}".replace(".", ",")
@@ -276,9 +276,9 @@ def test_a_word_for_no_value_has_no_form(tmp_path: Path) -> None:
         ({"dates": ["d"], "date_format": "%d %Y"}, "needs a month: %m"),
         ({"dates": ["d"], "date_format": "%d %m %b %Y"}, "needs a month: %m"),
         ({"dates": ["d"], "date_format": "%d.%m.%Y %d"}, "has one part of a date twice"),
-        ({"dates": ["d"], "date_format": "%d.%m.%Y %M"}, "has no hour that is clear"),
-        ({"dates": ["d"], "date_format": "%d.%m.%Y %I"}, "has no hour that is clear"),
-        ({"dates": ["d"], "date_format": "%d.%m.%Y %H:%M %p"}, "has no hour that is clear"),
+        ({"dates": ["d"], "date_format": "%d.%m.%Y %M"}, "has minutes without a clear hour"),
+        ({"dates": ["d"], "date_format": "%d.%m.%Y %I"}, "has minutes without a clear hour"),
+        ({"dates": ["d"], "date_format": "%d.%m.%Y %H:%M %p"}, "has minutes without a clear hour"),
         ({"dates": ["d"], "date_format": "%d.%m.%Y %H %S"}, "leaves out minutes or seconds"),
         ({"url": "parquet:rows.parquet", "decimal": ","}, "decimal is for csv files, remove it"),
         ({"url": "sqlite:///rows.db?table=x", "separator": ";"}, "separator is for csv files, remove it"),

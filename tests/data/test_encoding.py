@@ -101,7 +101,7 @@ def test_an_indicator_says_where_a_mean_was_put_and_no_value_is_a_level(tmp_path
     assert found["age="] == [0, 1, 0, 0]
     assert found["age"] == [30, 40, 50, 40]
     assert "born=" not in found  # it has a value in every row
-    assert source.filled().record.fill == pytest.approx(
+    assert source.with_means().record.fill == pytest.approx(
         {"age": 40.0, "born": np.mean([7305, 1, 0.5, 11016])} | {f"smokes={level}": 0.5 for level in ("yes", "no")}
     )
 
@@ -149,8 +149,8 @@ def test_what_cannot_be_encoded_is_said(tmp_path: Path, column: str, values: lis
         ({"features": ["age"]}, "region of categories or dates is none of the features"),
         ({"categories": {"region": ["a", "a"]}}, "categories.region names a level twice"),
         ({"categories": {"region": ["a", " a"]}}, "categories.region names a level twice"),
-        ({"categories": {"region": ["a", "\u200b"]}}, r"'\\u200b' is a text without any character that is seen"),
-        ({"positive": " ", "label": "smokes"}, "' ' is a text without any character that is seen"),
+        ({"categories": {"region": ["a", "\u200b"]}}, r"'\\u200b' is a text without any visible character"),
+        ({"positive": " ", "label": "smokes"}, "' ' is a text without any visible character"),
         ({"categories": {"region": []}}, "at least 1"),
         ({"positive": "yes"}, "it needs a label"),
     ],
@@ -184,13 +184,15 @@ def test_a_column_that_is_called_as_an_indicator_is_refused_and_one_that_looks_l
 
 def test_levels_that_rows_tell_are_no_part_of_a_promise_about_rows(tmp_path: Path) -> None:
     """Under differential privacy of rows even the number of columns would be of the rows."""
-    with pytest.raises(ConfigError, match="levels that are found in the rows would tell of them"):
+    with pytest.raises(ConfigError, match="levels from the rows would reveal something of them"):
         refuse_dependent_rows(opened(tmp_path, ROWS, missing="refuse"))
     refuse_dependent_rows(opened(tmp_path, ROWS, missing="refuse", categories={"region": ["north"]}))
 
 
 def test_a_table_is_read_as_a_model_has_its_columns(tmp_path: Path) -> None:
-    """Levels that it lacks are 0, a missing value is what the record says; a column called as a level is not read."""
+    """Levels that the table lacks are 0, and the record replaces missing values; a column named like a level is not
+    read.
+    """
     table_columns = (
         TableColumn("age", missing="indicator"),
         TableColumn("region", "category", ("west", "north"), (), "mean"),

@@ -1,4 +1,4 @@
-"""The example data are what the examples say."""
+"""The example data are as the examples describe them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def run(script: str, *arguments: object) -> subprocess.CompletedProcess[str]:
 
 
 def run_here(script: str, *arguments: object) -> tuple[int, str]:
-    """The same in this process: its exit code, and what it says on standard error."""
+    """Run a script in this process; return its exit code and its standard error."""
     errors = io.StringIO()
     with mock.patch.object(sys, "argv", [script, *map(str, arguments)]):
         with contextlib.redirect_stderr(errors), contextlib.redirect_stdout(io.StringIO()):

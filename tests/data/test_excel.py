@@ -1,4 +1,4 @@
-"""Sheets of real Excel workbooks: typed cells, and the one line that says what is wrong with a file or a cell."""
+"""Sheets of real Excel workbooks: typed cells, and one line about each wrong file or cell."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def refuse(directory: Path, said: str, **settings: Any) -> None:
 
 
 def test_cells_are_read_by_their_types(tmp_path: Path) -> None:
-    """As a csv file with the same values: text stays text, an empty cell is the only missing value."""
+    """A csv file with the same values gives the same: text stays text, and only an empty cell is a missing value."""
     write(tmp_path / "rows.xlsx", HEADER, *PEOPLE)
     lines = ["00123,41,Köln,2003-05-31,1,1", '"x,y",2.5,a;b,1969-12-31T12:00,0,0', '7,,"NA",,,1']
     lines += ["abc,1.5,Köln,2000-02-29,true,0"]
@@ -164,7 +164,7 @@ def cut_sheet(path: Path) -> None:
         (another_zip, "this is not an Excel workbook, or it is damaged"),
         (cut_sheet, "this is not an Excel workbook, or it is damaged"),
         (lambda path: write(path), "the sheet is empty"),
-        (lambda path: write(path, ("id", "x")), "there are no rows"),
+        (lambda path: write(path, ("id", "x")), "the table has no rows"),
         (lambda path: write(path, ("id", "x", "x"), ("a", 1, 2)), "two columns are called x"),
         (lambda path: write(path, ("id", "z"), ("a", 1)), "there is no column x"),
         (lambda path: write(path, ("id", "x"), ("a", 1), more=("b",)), "it has 2 sheets (end `datasets.rows.url` with"),

@@ -1,4 +1,4 @@
-"""Everything that can be wrong with a file, and the one line that says so."""
+"""Everything that can be wrong with a file, and the one line about it."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def test_empty_csv(tmp_path, text):
 
 
 def test_header_only(tmp_path):
-    csv_refused(tmp_path, "id,x\n", ": there are no rows", "at least one row")
-    csv_refused(tmp_path, "id,x", ": there are no rows", "at least one row")
+    csv_refused(tmp_path, "id,x\n", ": the table has no rows", "at least one row")
+    csv_refused(tmp_path, "id,x", ": the table has no rows", "at least one row")
     csv_refused(
         tmp_path, "id,a,,b\nx,1,0,2\n", ": column 3 has no name", "give it a name in the table", features="rest"
     )
@@ -121,7 +121,7 @@ def test_string_where_a_number_belongs(tmp_path):
 
 @each_case("words", [("true", "false"), (" True ", "FALSE"), ("TRUE", "0"), ("1.0", "False")])
 def test_true_and_false_are_1_and_0(tmp_path, words):
-    """As pandas writes booleans, and as the booleans of other sources are; of labels too."""
+    """Pandas writes booleans like this, and other sources have them; labels may be booleans too."""
     write_text(tmp_path, f"id,x,y\na,{words[0]},{words[0]}\nb,{words[1]},{words[1]}\n")
     (batch,) = read(tmp_path, "rows.csv", features=["x"], label="y")
     assert batch.features.tolist() == [[1.0], [0.0]]
@@ -213,7 +213,7 @@ def parquet_refused(tmp_path, columns, message, hint="", **settings):
 
 
 def test_empty_and_damaged_parquet(tmp_path):
-    parquet_refused(tmp_path, {"id": pa.array([], pa.string())}, ": there are no rows", "at least one")
+    parquet_refused(tmp_path, {"id": pa.array([], pa.string())}, ": the table has no rows", "at least one")
     path = write_text(tmp_path, "", "rows.parquet")
     refused("visits: DIR/rows.parquet: the file is empty", "", tmp_path, "rows.parquet")
     message = "visits: DIR/rows.parquet: this is not a parquet file, or it is damaged"
@@ -259,7 +259,7 @@ def test_uuids_are_their_texts(tmp_path):
 
 
 def broken_text(values):
-    """As a writer that checks nothing makes it: what is no UTF-8 under the name of text."""
+    """Return text that is not UTF-8, as a careless writer makes it."""
     ends = np.cumsum([0, *map(len, values)]).astype(np.int32)
     return pa.StringArray.from_buffers(len(values), pa.py_buffer(ends), pa.py_buffer(b"".join(values)))
 
@@ -296,7 +296,7 @@ def test_parts_of_a_parquet_file_are_its_rows_with_their_numbers(tmp_path):
         assert [name for batch in batches for name in batch.ids.to_pylist()] == [f"row {row}" for row in rows]
         assert [x for batch in batches for x in batch.features[:, 0]] == list(rows)
         assert all(len(batch) == 4 for batch in batches[:-1])
-    with pytest.raises(DataError, match="there are no rows"):
+    with pytest.raises(DataError, match="the table has no rows"):
         list(source.part(40, 44).batches())
 
 

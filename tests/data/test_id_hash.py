@@ -14,7 +14,7 @@ TEXTS = st.lists(st.text(max_size=MAX_TEXT_BYTES // 4), max_size=20)
 
 
 def oracle(text: str, keys: HashKeys) -> list[int]:
-    """The formula of the module's docstring, in Python's integers: the four instances."""
+    """Return the formula of the module's docstring, in Python's integers: the four instances."""
     data = text.encode()
     padded = data + bytes(-len(data) % 4)
     words = [len(data)] + [int.from_bytes(padded[i : i + 4], "little") for i in range(0, len(padded), 4)]

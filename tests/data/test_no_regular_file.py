@@ -1,4 +1,4 @@
-"""What a path may lead to instead of a file with rows, and every one of them a line: no wait, no foreign exception."""
+"""A path may lead to something else than a file with rows; each case gives one line: no wait, no foreign exception."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables `derive` and `reference_levels` of a party's file: what they may say, and what they make of rows."""
+"""The tables `derive` and `reference_levels` of a party's file: valid contents, and their effect on rows."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_each_table_is_a_recipe() -> None:
         ({"by": "bins", "of": "age", "edges": [1e101]}, "edges"),
         ({"by": "spline", "of": "age", "knots": 2}, "knots"),
         ({"by": "spline", "of": "age", "knots": 21}, "knots"),
-        ({"by": "spline", "of": "age", "knots": [1, 2]}, "knots must be a number from 3 to 20, or a list of so many"),
+        ({"by": "spline", "of": "age", "knots": [1, 2]}, "knots must be a number from 3 to 20, or a list of as many"),
         ({"by": "spline", "of": "age", "knots": [1, 3, 2]}, "knots must be in ascending order"),
         ({"by": "spline", "of": "age", "knots": [-1e100, 1, 2]}, "not too near to each other"),
         ({"by": "log1p", "of": "region"}, "derive.new.of: region is one of categories"),
@@ -227,6 +227,6 @@ def test_a_reference_level_has_no_column(categories: Any, tmp_path: Path) -> Non
 
 
 def test_a_category_of_the_reference_level_alone_keeps_its_column(tmp_path: Path) -> None:
-    """Its dataset would not have the category otherwise, which a model may want."""
+    """Otherwise the dataset would lack the category, which a model may need."""
     source = opened(tmp_path, {}, "id,y,region\na,0,south\nb,1,south\n", dates=[], reference_levels={"region": "south"})
     assert source.feature_names == ("region=south",)

@@ -33,7 +33,7 @@ def table(first: int = 0, n: int = 5, names: list[str] = NAMES) -> Any:
 
 
 class Place:
-    """One file or table, looked at without a sink."""
+    """One file or table, read without a sink."""
 
     def __init__(self, kind: str, directory: Path, postgres: Any) -> None:
         self.kind, self.directory, self.postgres = kind, directory, postgres
@@ -59,7 +59,7 @@ class Place:
         return self.run('SELECT id, score, probability FROM "scores" ORDER BY length(CAST(id AS TEXT)), id')
 
     def run(self, statement: str) -> list[tuple[Any, ...]]:
-        """On a database; the table is `scores`."""
+        """Run a statement on a database; the table is `scores`."""
         if self.kind == "sqlite":
             with sqlite3.connect(self.directory / "scores.db") as connection:
                 rows = connection.execute(statement).fetchall()
@@ -220,7 +220,7 @@ def test_a_parquet_file_of_other_types_is_refused(tmp_path):
 
 
 def broken(n: int) -> Any:
-    """The last of so many rows has no score, which a table does not take."""
+    """Return this many rows, of which the last has no score: a table refuses it."""
     whole = table(500, n)
     return whole.set_column(1, "score", pa.array([*whole["score"].to_pylist()[:-1], None], pa.float64()))
 
@@ -286,7 +286,7 @@ def test_two_sessions_that_append_at_once_both_stay(tmp_path, kind):
 
 
 def test_of_two_that_make_one_file_at_once_one_is_refused(tmp_path):
-    """Both looked before either wrote."""
+    """Both looked before either wrote, and one is refused."""
     one, other = (open_sink("s.csv", "refuse", tmp_path) for _ in range(2))
     one.write(table())
     object.__setattr__(other, "check", lambda names: None)

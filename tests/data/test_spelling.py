@@ -45,7 +45,7 @@ def test_what_looks_alike_is_one_and_all_else_stays() -> None:
 
 @given(st.lists(texts, max_size=4))
 def test_its_law(values: list[str]) -> None:
-    """Python's own tables say the same of all but what is not seen, and once is enough."""
+    """Python's own tables agree except for invisible characters, and applying the law once is enough."""
     found = spelt(*values)
     assert spelt(*found) == found
     assert all(text == text.strip() == unicodedata.normalize("NFC", text) for text in found)
@@ -101,7 +101,7 @@ def test_a_person_of_four_spellings_has_one_cap(tmp_path: Path, monkeypatch: pyt
 
 
 def test_a_servers_join_finds_every_spelling(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also of a client that is no Blindfit party, and sends ids as they stand."""
+    """The join also finds spellings of a foreign client, which sends ids as they stand."""
     without_noise(monkeypatch)
     dataset = make_dataset(tmp_path, {f" {COMBINING}va": 1, "bob": 1, "carl\u200b": 0})
     house = House(tmp_path, {"visits": dataset}, Budget(5.0, 1e-6))

@@ -1,4 +1,4 @@
-"""Rows that no model can be fitted to, and public models that do not go with them: named before anything is sent."""
+"""Rows that no model can be fitted to, and public models that do not fit them, are named before anything is sent."""
 
 from __future__ import annotations
 

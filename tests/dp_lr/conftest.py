@@ -76,7 +76,7 @@ class Clinic(World):
     """A clinic whose role is run here: no process, no wire."""
 
     kept: Store = field(init=False)
-    last: Session = field(init=False)  # that ran
+    last: Session = field(init=False)  # the session that ran last
 
     def session_of(self, session: str, **changes: Any) -> Session:
         content = {name: value for name, value in job(**changes).items() if name not in ("name", "parties")}

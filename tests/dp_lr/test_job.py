@@ -40,8 +40,11 @@ def checked(**changes: Any) -> Job:
         ({"shrinkage": float("nan")}, "dp_lr.shrinkage: must be"),
         ({"neighbours": "add-or-remove", "public_rows": 10**10}, "dp_lr.public_rows: must be at most 2147483648"),
         ({"loss_share": 1.0}, "dp_lr.loss_share: must be below 1"),
-        ({"init": "a.json", "public_dataset": "archive"}, "init and public_dataset both say where descent starts"),
-        ({"loss_share": 0.1, "public_dataset": "archive"}, "loss_share pays for what the public_dataset's rows show"),
+        ({"init": "a.json", "public_dataset": "archive"}, "init and public_dataset both name the start of descent"),
+        (
+            {"loss_share": 0.1, "public_dataset": "archive"},
+            "loss_share pays for a loss that the rows of public_dataset give",
+        ),
         ({"feature_bounds": ["age"]}, "feature_bounds: 'age' is not of the form name:lowest:highest"),
         ({"feature_bounds": ["age:1:x"]}, "feature_bounds: 'age:1:x' is not of the form name:lowest:highest"),
         ({"feature_bounds": ["age:5:5"]}, "'age:5:5' must have finite bounds, the lowest below the highest"),
@@ -103,7 +106,7 @@ def test_bounds_go_with_the_features() -> None:
     assert settings.bounds_of(("dose", "age")) == [(-1.0, 1.0), (0.0, 110.0)]
     with pytest.raises(ConfigError, match="the dataset has no feature age"):
         settings.bounds_of(("dose",))
-    with pytest.raises(ConfigError, match=re.escape("dose has none")):
+    with pytest.raises(ConfigError, match=re.escape("dose has no bounds")):
         DPLRSettings(feature_bounds=("age:0:110",)).bounds_of(("dose", "age"))
     assert DPLRSettings().bounds_of(("dose",)) is None
 

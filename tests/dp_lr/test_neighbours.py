@@ -1,4 +1,4 @@
-"""Through the whole job: what one row can change of what is released is at most what the noise is made for."""
+"""In the whole job, one row changes a release by at most the sensitivity that the noise covers."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Watched:
 
 
 def change(clinic: Clinic, edit: Callable[[list[str], int], list[str]]) -> None:
-    """Of a row that is trained on, published."""
+    """Change a row that is trained on, and publish the table."""
     path = clinic.root / "patients.csv"
     header, *lines = path.read_text().splitlines()
     ids = [line.split(",")[0].strip('"') for line in lines]
@@ -53,7 +53,7 @@ def change(clinic: Clinic, edit: Callable[[list[str], int], list[str]]) -> None:
 
 
 def another(lines: list[str], place: int) -> list[str]:
-    """As far from what it was as the bounds allow, and of the other class."""
+    """Change the row as far as the bounds allow, and into the other class."""
     name, *_, label = lines[place].split(",")
     lines[place] = ",".join([name, "200", "200", "0", "0" if label == "1" else "1"])
     return lines
@@ -78,5 +78,5 @@ def test_one_row_moves_the_sums_by_no_more_than_the_noise_is_made_for(
     moved = float(np.linalg.norm(one - other))
     assert 0 < moved <= sensitivity * CLIP_STEPS
     std = analytic_noise_multiplier(EPSILON, DELTA) * sensitivity * CLIP_STEPS
-    for drawn in watched.stds:  # 2,560 draws each: 1.4 % is one standard deviation, so 2e-12
+    for drawn in watched.stds:  # 2,560 draws each: 1.4% is one standard deviation, so 2e-12
         assert abs(drawn / std - 1) < 0.1

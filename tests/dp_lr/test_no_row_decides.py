@@ -1,7 +1,7 @@
-"""Through the whole job, over TLS: how it ends, and what it costs, is decided by no row and by no number of rows.
+"""Neither a row nor the number of rows decides how a whole job over TLS ends, and what it costs.
 
-Whoever proposes jobs chooses their options, which may be such that one row's number is too large to compute with, or
-that one row is all that is trained on. Each world is a folder of its own; two worlds differ in one row.
+The proposer of a job chooses its options. They may make one row's number too large to compute with, or leave one row
+only to train on. Each world is a separate folder; two worlds differ in one row.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from blindfit.parties.training import feature_bounds
 from tests.dp_lr.conftest import N_ROWS, NAMES, write_project
 from tests.world import World
 
-# Overflowing is what the attacks do; a party computes on where pytest would stop at a warning.
+# The attacks overflow on purpose; a party computes on where pytest would stop at a warning.
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
 IDS = [f"p{i}" for i in range(N_ROWS)]
 DRAWS = PublicRandomness.from_seed(3).draws("split", IDS).astype(float) / 2.0**64
 TRAINED, HELD_OUT = IDS[int(DRAWS.argmax())], IDS[int(DRAWS.argmin())]
-THRESHOLD = 500.0  # that the attacker asks about; no row of the table is near it
+THRESHOLD = 500.0  # the attacker's threshold; no row of the table is near it
 OVERFLOWS_PAST_IT = THRESHOLD / sys.float_info.max
 OF_THE_MACHINE = ("timing.", "peak_memory_mib")
 
@@ -43,7 +43,7 @@ Edit = Callable[[list[dict[str, str]]], list[dict[str, str]]]
 
 @dataclass(frozen=True)
 class Seen:
-    """By whoever proposed the job: how it ended, what was told of it, and what it cost."""
+    """All that a proposer sees of the job: its end, its report, and its cost."""
 
     end: str
     told: dict[str, ParameterValue]
@@ -51,7 +51,7 @@ class Seen:
 
 
 def seen(root: Path, edit: Edit, *overrides: str) -> Seen:
-    """Of a world of its own."""
+    """Run the job in a new world."""
     root.mkdir()
     write_project(root)
     _edit_rows(root / "patients.csv", edit)
@@ -81,7 +81,7 @@ def _edit_rows(path: Path, edit: Edit) -> None:
 
 
 def _write_models(root: Path) -> None:
-    """Of public rows, in columns whose deviation is tiny there: whoever proposes a job may name them as its start."""
+    """Write models of public rows, in columns with a tiny deviation: a proposer may name them as a job's start."""
     scale = Standardiser(NAMES, (0, 1, 2), (0.0,) * 3, (OVERFLOWS_PAST_IT,) * 3)
     (root / "tiny.json").write_text(Pretrained(scale, (0.0,) * 3, 0.0).to_json())
     (root / "tiny-opposite.json").write_text(Pretrained(scale, (1.0, -1.0, 0.0), 0.0).to_json())
@@ -126,7 +126,7 @@ def test_a_number_that_overflows_fails_no_job(tmp_path: Path) -> None:
 def test_a_number_that_overflows_would_be_found_by_halving(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
-    """The job that fails costs nothing, and tells that some row is past the threshold."""
+    """The job that fails costs nothing, and reveals that some row is past the threshold."""
     unbounded(monkeypatch)
     monkeypatch.setattr(feature_bounds, "LEAST_WIDTH", 0.0)
     one, other = both(tmp_path, as_it_is, PAST_IT, way, COST)
@@ -155,7 +155,7 @@ EXTREMES = {
 
 @pytest.mark.parametrize("options", EXTREMES.values(), ids=EXTREMES)
 def test_the_largest_numbers_end_no_job(tmp_path: Path, options: list[str]) -> None:
-    """Those that a snapshot takes, in a row that is trained on and in one that is held out."""
+    """These are the largest numbers that a snapshot takes, in a trained row and in a held-out one."""
 
     def huge(rows: list[dict[str, str]]) -> list[dict[str, str]]:
         for row, sign in ((TRAINED, 1), (HELD_OUT, -1)):
@@ -180,7 +180,7 @@ def test_a_score_that_overflows_fails_no_job(tmp_path: Path) -> None:
 
 
 def test_a_score_that_overflows_would_tell_of_a_held_out_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Infinity less infinity, after the charge: no release was about this row."""
+    """The score is infinity less infinity, after the charge: no release was about this row."""
     monkeypatch.setattr(DPLogisticModel, "scores", StandardisedLogistic.scores)
     one, other = both(tmp_path, as_it_is, HELD_OUT_PAST_IT, *KEPT_AT_ITS_START)
     assert one.end == ""
@@ -201,7 +201,7 @@ ADD_OR_REMOVE = (
 
 
 def leaving(trained: int) -> tuple[Edit, Edit]:
-    """Two worlds, with and without `TRAINED`: in the first one so many rows are trained on, and many held out."""
+    """Return two worlds, with and without `TRAINED`: in the first this many rows are trained on, and many held out."""
     kept = {IDS[place] for place, draw in enumerate(DRAWS) if draw < 0.5} | {IDS[i] for i in DRAWS.argsort()[-trained:]}
 
     def few(rows: list[dict[str, str]]) -> list[dict[str, str]]:

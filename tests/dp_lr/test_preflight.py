@@ -17,7 +17,7 @@ KNOTS = [40.0, 50.0, 60.0]
 
 
 def found(clinic: Clinic, **changes: Any) -> dict[str, list[str]]:
-    """By level."""
+    """Return the findings by level."""
     levels: dict[str, list[str]] = {"ok": [], "note": [], "warning": [], "refuses": []}
     for finding in preflight.check(read_job(job(**changes), folder=clinic.root)):
         levels[finding.level].append(f"{finding.about}: {finding.text}")
@@ -36,7 +36,7 @@ def test_a_good_job(clinic: Clinic) -> None:
     assert said(levels["note"], "the model is (epsilon 2, delta 1e-05)-DP of whole rows")
     assert said(levels["ok"], "descent starts at a fit to public rows; features are standardised by public rows")
     assert said(levels["ok"], "478 rows to train on, 122 held out, 3 columns")
-    assert said(levels["ok"], "noise: standard deviation")
+    assert said(levels["ok"], "noise: standard deviation of")
 
 
 def test_the_ratio_is_what_a_run_of_such_gradients_has(clinic: Clinic) -> None:
@@ -52,7 +52,7 @@ def test_the_ratio_is_what_a_run_of_such_gradients_has(clinic: Clinic) -> None:
 
 def test_noise_that_drowns_the_rows(clinic: Clinic) -> None:
     levels = found(clinic, privacy={"epsilon": 0.05})
-    assert said(levels["warning"], "the model will be little but its start")
+    assert said(levels["warning"], "the model will be hardly more than its start")
 
 
 def test_features_as_they_were_read(clinic: Clinic) -> None:
@@ -60,12 +60,12 @@ def test_features_as_they_were_read(clinic: Clinic) -> None:
 
 
 def test_no_row_to_train_on_where_their_number_is_private(clinic: Clinic) -> None:
-    """As in the job, which fits none: its noise is that of the public number."""
+    """The job fits no row either: its noise is that of the public number."""
     private = {"neighbours": "add-or-remove", "public_rows": 10**9, "feature_bounds": ["*:0:200"]}
     levels = found(clinic, dp_lr=private, split=clinic.hold_out_all())
     assert not levels["refuses"]
     assert said(levels["ok"], f"0 rows to train on, {held_out_of(0.5).sum()} held out")
-    assert said(levels["warning"], "signal to noise is 0 at most")
+    assert said(levels["warning"], "signal to noise is at most 0")
 
 
 def test_each_iteration_is_composed(clinic: Clinic) -> None:
@@ -93,7 +93,7 @@ def test_a_spent_budget_is_told(clinic: Clinic) -> None:
             {},
             "478 rows are fewer than the least",
         ),
-        ({"policy": {"systems": ["walr"]}}, {}, "dp-lr is not one that it takes part in"),
+        ({"policy": {"systems": ["walr"]}}, {}, "dp-lr is not a system in which it takes part"),
         ({}, {"privacy": {"epsilon": 5.5}}, "5.5 is more than its max_epsilon = 5"),
         ({}, {"dp_lr": {"public_dataset": "attic"}}, "clinic has no dataset named attic"),
         ({}, {"dp_lr": {"init": "none.json"}}, "none.json cannot be read: No such file"),

@@ -1,4 +1,4 @@
-"""Real processes: a run, its report, kill -9 between charge and model, and what no log may hold."""
+"""Real processes: a run, its report, kill -9 between charge and model, and contents that no log may have."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_killed_between_charge_and_model(project: World) -> None:
 
 
 def test_no_row_reaches_log_output_or_coordinator(project: World) -> None:
-    """Rows of their own, which must be read and must be seen nowhere, also when they are wrong."""
+    """The rows have values that must be read and must appear nowhere, even if they are wrong."""
     path = project.path("patients.csv")
     lines = path.read_text().splitlines()
     lines[7] = "canary-person,7654.3211,0.5,0.25,1"
@@ -108,7 +108,7 @@ def test_no_row_reaches_log_output_or_coordinator(project: World) -> None:
     done = project.blindfit("submit", "job.toml", "--out", "out")
     assert done.returncode == 0, done.stderr
     path.write_text("\n".join([*lines, "canary-label,1,2,3,canary"]) + "\n")
-    refused = project.blindfit("snapshot", "clinic.toml", "patients")  # its own operator, who reads it in full
+    refused = project.blindfit("snapshot", "clinic.toml", "patients")  # its own operator reads it in full
     assert (refused.returncode, "column ill: not a number" in refused.stderr) == (1, True)
     again = project.blindfit("submit", "job.toml", "--out", "out2")
     assert again.returncode == 0
@@ -116,7 +116,7 @@ def test_no_row_reaches_log_output_or_coordinator(project: World) -> None:
     weights = weights_in(project, str(next(project.path("state/clinic").glob("models/*/model.json"))))
     told = "".join(file.read_text() for file in project.path("out").glob("report.*"))
     said = done.stdout + done.stderr + again.stdout + again.stderr + project.log("clinic")
-    assert str(N_ROWS + 1) in refused.stderr  # its operator is told the row that was wrong
+    assert str(N_ROWS + 1) in refused.stderr  # its operator learns which row was wrong
     for secret in ("canary", "7654.3211"):
         assert secret not in said + told
     assert not any(str(weight) in told for weight in weights.values())
@@ -166,7 +166,7 @@ def test_the_example(tmp_path: Path) -> None:
     done = run(example, "out")
     assert done.returncode == 0, done.stderr
     own = json.loads(example.path("out/hospital/report.json").read_text())
-    # .94 +- .015; all of fifty runs under three times the noise were above .85. As in test_training: once in 1e9.
+    # 0.94 +- 0.015; all of fifty runs under three times the noise were above 0.85. As in test_training: once in 1e9.
     assert own["evaluation"]["accuracy"] > 0.8
     assert own["privacy"]["epsilon"] == 1.0
     assert len(load_model(example.path("out/hospital/model.json")).feature_weights) == 30

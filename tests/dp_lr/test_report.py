@@ -1,4 +1,4 @@
-"""The report of a dp-lr job: what it says is what was done, and what is nobody else's stays with the party."""
+"""The report of a dp-lr job is true, and everything private stays with the party."""
 
 from __future__ import annotations
 
@@ -36,10 +36,11 @@ def _plots() -> Iterator[None]:
 
 
 def written(clinic: Clinic, *, here: bool = True, session: str = "s1", curves: bool = False, **changes: Any) -> Written:
-    """As after `run`, or as after `submit`. The curves of an evaluation take most of the time, and no option changes
-    them: they are drawn where they are asked for."""
+    """Write the report as after `run`, or as after `submit`.
+
+    The curves of an evaluation take most of the time, and no option changes them: they are drawn only on request."""
     told = clinic.train(session, **changes)
-    told |= {name: 0.25 for name in told if name.startswith("timing.")}  # else one might look like a figure
+    told |= {name: 0.25 for name in told if name.startswith("timing.")}  # otherwise a time might look like a figure
     out = clinic.root / "out"
     if here:
         (out / "clinic").mkdir(parents=True)
@@ -57,7 +58,7 @@ def statement_of(report: Written) -> dict[str, str]:
 
 
 def test_a_report_of_no_row_that_was_trained_on(clinic: Clinic) -> None:
-    """Where their number is private: the public one stands in what others are told."""
+    """The number of rows is private, so others receive the public one."""
     private = {"neighbours": "add-or-remove", "public_rows": 10**9, "feature_bounds": ["*:0:200"]}
     report = written(clinic, dp_lr=private, split=clinic.hold_out_all())
     assert "drawn for each coordinate by itself" in statement_of(report)["noise"]
@@ -69,7 +70,7 @@ def test_how_many_rows_there_are_is_public_or_it_is_not(clinic: Clinic, here: bo
     report = written(clinic, here=here, dp_lr=private, split={"test_fraction": 0.2})
     said = statement_of(report)
     assert "How many rows there are is protected: dp_lr.public_rows, 1,000, stands for it." in said["public"]
-    assert "over 800 rows, as many as are expected by dp_lr.public_rows." in said["noise"]
+    assert "over 800 rows, the expected number by dp_lr.public_rows." in said["noise"]
     assert "1/800" in said["delta"]
     assert "counts of rows" not in said["learnt-coordinator"]
     assert (
@@ -90,7 +91,7 @@ def test_the_statement_says_what_was_done(clinic: Clinic) -> None:
     assert "a fit to public rows" in said["public"]
     assert "how many rows there are, and that both classes occur" in said["public"]
     assert "counts of rows and columns" in said["learnt-coordinator"]
-    assert "clinic keeps them, and publishing them is a release of its own" in said["not-covered"]
+    assert "clinic keeps them, and publishing them is a separate release" in said["not-covered"]
     assert "The training rows' loss was not released." in said["noise"]
 
 
@@ -102,15 +103,20 @@ def test_a_population_that_paid_for_label_dp_too_says_what_that_protects(clinic:
     told = written(clinic, privacy={"epsilon": composed_epsilon([label], 1e-5)})
     said = statement_of(told)["composition"]
     assert "2 releases, which together spent epsilon" in said
-    assert f"together they protect where {UNITS['row'][1]}. What label DP released of features is in no budget" in said
+    assert (
+        f"together they protect where {UNITS['row'][1]}. No budget covers what the label-DP releases reveal about "
+        "features" in said
+    )
     spent = clinic.written("clinic", "s1", "report.json")["privacy"]["spent_epsilon"]
     assert spent == pytest.approx(both, rel=1e-6)
     shown = Console(record=True, width=300)
     ledger_view.describe(clinic.settings("clinic"), clinic.root).show(shown)
     lines = [line for line in shown.export_text().splitlines() if line.startswith("patients:")]
     assert len(lines) == 2
-    assert f"is spent where {UNITS['row'][1]}: all releases together" in lines[0]
-    assert f"is spent where {WHOLE_ROWS['replace-one']}: by the releases that protect that" in lines[1]
+    assert f"is spent on protection where {UNITS['row'][1]}: all releases together" in lines[0]
+    assert (
+        f"is spent on protection where {WHOLE_ROWS['replace-one']}: only by the releases that protect this" in lines[1]
+    )
 
 
 @pytest.mark.parametrize(
@@ -160,15 +166,15 @@ def test_the_page_has_the_model_only_where_it_is(clinic: Clinic) -> None:
     assert "Calibration" not in page
     assert "evaluation" not in json.loads(submitted.json_path.read_text())["parties"]["clinic"]["summary"]
     assert "This page holds no weight: the coordinator gets none." in page
-    assert "clinic keeps it, in its own report" in page
+    assert "clinic keeps the evaluation in its own report" in page
 
 
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({"privacy": {"epsilon": 0.05}}, "the model is little but its start (a fit to public rows)"),
-        ({"dp_lr": {"iterations": 5}}, "declare dp_lr.feature_bounds, or scale by public rows"),
-        ({"dp_lr": {"budget": "iteration", "iterations": 2, "public_dataset": "archive"}}, "2 of them spent"),
+        ({"privacy": {"epsilon": 0.05}}, "The model is hardly more than its start (a fit to public rows)"),
+        ({"dp_lr": {"iterations": 5}}, "Declare dp_lr.feature_bounds, or scale by public rows"),
+        ({"dp_lr": {"budget": "iteration", "iterations": 2, "public_dataset": "archive"}}, "All 2 iterations spent"),
         ({"split": {"test_fraction": 0.1}}, "rows were held out: the figures of the evaluation are rough"),
         ({"privacy": {"epsilon": 2.0, "delta": 0.01}}, "delta = 0.01 is not below one in the number of rows"),
     ],
@@ -189,7 +195,7 @@ def test_a_good_job_has_no_caution(clinic: Clinic) -> None:
     [
         ("privacy", "epsilon", None, "privacy.epsilon is missing"),
         ("privacy", "noise_multiplier", "much", "privacy.noise_multiplier is not a finite number"),
-        ("fit", "start", "luck", "fit.start and fit.scale are not what they can be"),
+        ("fit", "start", "luck", "has unknown values of fit.start and fit.scale"),
         ("rows", "trained", 1.5, "rows.trained is not an integer"),
     ],
 )

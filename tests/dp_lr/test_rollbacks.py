@@ -41,7 +41,7 @@ def held(tmp_path: Path) -> HeldReceipts:
 
 
 def train(clinic: Clinic, held: HeldReceipts, epsilon: float, **privacy: Any) -> None:
-    """As coordinator and party do it: presented with the proposal, kept from the events."""
+    """Train as coordinator and party do it: receipts come with the proposal, and are kept from the events."""
     party = clinic.unconnected
     for receipt in held.of("clinic", party.receipts.public_key):
         party.receipts.take(receipt, by="coordinator")
@@ -152,7 +152,7 @@ def test_a_job_that_fails_after_its_charge_leaves_its_receipt(clinic: Clinic, mo
 
 
 def test_a_proposal_with_a_receipt_that_the_party_did_not_sign(clinic: Clinic, held: HeldReceipts) -> None:
-    """Refused in a line, whatever a coordinator's file holds; nothing is noticed."""
+    """The party refuses it in a line, for any content of a coordinator's file, and does not suspect its ledger."""
     train(clinic, held, 0.1)
     party = clinic.unconnected
     ((statement, signature),) = held.of("clinic", party.receipts.public_key)

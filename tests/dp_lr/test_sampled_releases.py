@@ -86,7 +86,7 @@ def test_a_sampling_is_one(wrong: tuple[float, int, int]) -> None:
 
 
 def test_sampling_goes_with_its_mechanism_alone() -> None:
-    with pytest.raises(UnsupportedEvent, match="is sampled, and says how, or neither"):
+    with pytest.raises(UnsupportedEvent, match="a sampled-gaussian release must declare its sampling"):
         ReleaseEvent("gaussian", 1.0, WORDS, Sampling(0.5, 5, 1))
-    with pytest.raises(UnsupportedEvent, match="is sampled, and says how, or neither"):
+    with pytest.raises(UnsupportedEvent, match="a sampled-gaussian release must declare its sampling"):
         ReleaseEvent("sampled-gaussian", 1.0, WORDS)

@@ -1,8 +1,8 @@
-"""The role, run in this process: what a training reads, charges, keeps and tells.
+"""The role, run in this process: a training's reading, charges, files and reports.
 
-The noise has no seed. What is said of models and figures held in all of sixty draws under noise of three times the
-standard deviation. A Gaussian tail beyond which at most a tenth of such draws fall is passed, under the noise as it is,
-by the ninth power of that: once in 1e9 runs.
+The noise has no seed. The claims about models and figures held in all of sixty draws under noise of three times the
+standard deviation. If at most a tenth of such draws lie beyond a point of a Gaussian tail, the actual noise passes it
+with the ninth power of that chance: once in 1e9 runs.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def test_without_iterations_to_speak_of_the_model_is_the_public_one(clinic: Clin
         dict(zip(NAMES, public.weights, strict=True)), abs=1e-5
     )
     report = clinic.written("clinic", "s1", "report.json")
-    assert len(report["losses"]) == 2  # of public rows, before and after
+    assert len(report["losses"]) == 2  # losses of public rows, before and after
 
 
 def test_bounds_scale_the_features(clinic: Clinic) -> None:
@@ -170,7 +170,7 @@ def test_a_file_that_changes_is_another_question_once_it_is_published(clinic: Cl
 
 
 def test_a_snapshot_of_the_same_rows_is_another_question(clinic: Clinic) -> None:
-    """To answer the same until something changed would tell that it did."""
+    """A repeated answer until something changed would reveal that it did."""
     clinic.train("s1", **HARMLESS)
     clinic.publish("clinic", "patients")
     clinic.train("s2", **HARMLESS)
@@ -209,7 +209,7 @@ def test_a_spent_budget_refuses_before_the_fit(clinic: Clinic, monkeypatch: pyte
         clinic.train("s3", privacy={"epsilon": 2.0, "release": "c"})
     assert len(entries(clinic)) == 2
     assert not clinic.output("s3", "model.json").exists()
-    clinic.train("s4")  # what was answered is answered again
+    clinic.train("s4")  # the remembered answer comes again
 
 
 def test_the_last_of_the_budget_has_one_winner(clinic: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -334,13 +334,13 @@ def test_a_dataset_that_would_break_the_promise(clinic: Clinic, settings: dict[s
 
 
 def test_levels_are_declared_also_where_a_snapshot_was_made(clinic: Clinic) -> None:
-    """A snapshot keeps what its levels are, and its settings do not say who named them."""
+    """A snapshot keeps its levels, and its settings do not record who named them."""
     path = clinic.root / "patients.csv"
     header, *lines = path.read_text().splitlines()
     wards = [f"{line},{('north', 'south')[i % 2]}" for i, line in enumerate(lines)]
     path.write_text("\n".join([f"{header},ward", *wards]) + "\n")
     clinic.set("datasets.patients.categories", ["ward"])
-    with pytest.raises(ConfigError, match=r"datasets\.patients\.categories: levels that are found in the rows"):
+    with pytest.raises(ConfigError, match=r"datasets\.patients\.categories: levels from the rows"):
         clinic.train(dp_lr={})
     assert entries(clinic) == []
     clinic.set("datasets.patients.categories", {"ward": ["north"]})
@@ -387,7 +387,7 @@ def copied(directory: Path) -> str:
 
 
 def copied_in_another_format(directory: Path) -> str:
-    """In another order too, and without a column that no label follows from."""
+    """Copy the table in another order and format, without a column that no label follows from."""
     table = pyarrow.csv.read_csv(directory / "patients.csv")
     pyarrow.parquet.write_table(table.take(list(range(table.num_rows))[::-1]), directory / "copy.parquet")
     return "parquet:copy.parquet"
@@ -448,7 +448,9 @@ def test_people_with_a_budget_are_not_public_in_other_rows(
 
 
 def test_an_owner_hears_that_a_declared_dataset_has_its_private_rows(clinic: Clinic) -> None:
-    """The public dataset is published first; its private twin is published all the same, and the owner is told."""
+    """The public dataset is published first. Its private twin is published nevertheless, and the owner
+    gets a warning.
+    """
     clinic.set("datasets.copy", {**ARCHIVE, "url": copied(clinic.root)})
     clinic.publish("clinic", "copy")
     snapshots = clinic.unconnected.snapshots
@@ -497,7 +499,7 @@ def test_rows_of_one_class(clinic: Clinic) -> None:
 
 
 def test_rows_to_train_on_of_one_class_are_fitted_like_others(clinic: Clinic) -> None:
-    """A refusal would tell that they are, and whoever chooses splits would read every label from such refusals."""
+    """A refusal would reveal that they are of one class, and a proposer that chooses splits would read every label."""
     path = clinic.root / "patients.csv"
     header, *lines = path.read_text().splitlines()
     labels = ["0" if held_out else "1" for held_out in held_out_of(0.2)]
@@ -520,7 +522,7 @@ def test_held_out_rows_of_one_class_have_no_figures(clinic: Clinic) -> None:
 
 
 def test_a_row_more_moves_no_other_and_its_number_is_not_told(clinic: Clinic) -> None:
-    """By place, one row more moves most others from one part to the other, and by its number it shows."""
+    """If places decided the parts, one more row would move most others, and its number would show."""
     told = clinic.train("s1", dp_lr=ADD_OR_REMOVE | {"feature_bounds": ["*:0:200"]}, **HARMLESS)
     path = clinic.root / "patients.csv"
     header, *lines = path.read_text().splitlines()
@@ -540,7 +542,7 @@ def test_a_row_more_moves_no_other_and_its_number_is_not_told(clinic: Clinic) ->
     assert told["fit.gradient_noise_std"] == again["fit.gradient_noise_std"]
 
 
-# --- what is told --------------------------------------------------------------------------------------
+# --- reports ------------------------------------------------------------------------------------------------
 
 
 def test_the_coordinator_hears_no_weight_and_no_figure_on_private_rows(clinic: Clinic) -> None:

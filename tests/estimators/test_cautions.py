@@ -1,4 +1,4 @@
-"""What a job would warn of, a fit warns of: each class once, with what to do, and before the charge where it can."""
+"""A fit gives the warnings of a job: each class once, with what to do, and before the charge where it can."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def data() -> Data:
 
 
 def changed(x: np.ndarray, change: str) -> np.ndarray:
-    """Another copy of the features, with a flaw."""
+    """Copy the features, with a flaw."""
     flawed = x.copy()
     if change == "large":
         flawed[:, 1] *= 1000
@@ -71,16 +71,21 @@ CASES: list[tuple[str, Any, type[BlindfitWarning], str]] = [
     ("large", DPLogisticRegression(), FeatureScaleWarning, "x1.*declare feature_bounds"),
     ("small", DPLogisticRegression(), FeatureScaleWarning, "x1.*declare feature_bounds"),
     ("large", DPLogisticRegression(**BOUNDS), FeatureScaleWarning, "x1.*correct their feature_bounds"),
-    ("constant", DPLogisticRegression(**BOUNDS), ConstantColumnWarning, "x2; leave them out"),
+    ("constant", DPLogisticRegression(**BOUNDS), ConstantColumnWarning, "x2; remove them"),
     ("standardised", DPLogisticRegression(**BOUNDS), PrivacyLeakWarning, "scale by feature_bounds"),
-    ("", DPLogisticRegression(delta=1e-3, **BOUNDS), LargeDeltaWarning, "1/2,000.*take a smaller delta"),
-    ("", DPLogisticRegression(epsilon=0.01, **BOUNDS), NoisyModelWarning, "take more rows"),
-    ("", DPLogisticRegression(budget="iteration", **BOUNDS), IterationBudgetWarning, r'all 50 spend \d.*budget="run"'),
-    ("constant", WALRClassifier(), ConstantColumnWarning, "x2; leave them out"),
-    ("", WALRClassifier(delta=1e-3), LargeDeltaWarning, "1/2,000.*take a smaller delta"),
+    ("", DPLogisticRegression(delta=1e-3, **BOUNDS), LargeDeltaWarning, "1/2,000.*choose a smaller delta"),
+    ("", DPLogisticRegression(epsilon=0.01, **BOUNDS), NoisyModelWarning, "use more rows"),
+    (
+        "",
+        DPLogisticRegression(budget="iteration", **BOUNDS),
+        IterationBudgetWarning,
+        r'all 50 iterations spend \d.*budget="run"',
+    ),
+    ("constant", WALRClassifier(), ConstantColumnWarning, "x2; remove them"),
+    ("", WALRClassifier(delta=1e-3), LargeDeltaWarning, "1/2,000.*choose a smaller delta"),
     ("", WALRClassifier(norm_bound=1.5), FeatureScaleWarning, r"\d\d% of the rows.*a larger norm_bound"),
-    ("", WALRClassifier(epsilon=0.01), NoisyModelWarning, "take more rows"),
-    ("", WALRClassifier(epsilon=0.001), InfeasibleModelWarning, "take more rows, fewer features"),
+    ("", WALRClassifier(epsilon=0.01), NoisyModelWarning, "use more rows"),
+    ("", WALRClassifier(epsilon=0.001), InfeasibleModelWarning, "use more rows, fewer features"),
     ("", WALRClassifier(max_iterations=1), NotConvergedWarning, "raise max_iterations"),
 ]
 
@@ -119,7 +124,7 @@ def test_a_sound_fit_warns_of_nothing(data: Data, model: Any) -> None:
 def test_features_that_public_rows_scale_wrongly(data: Data) -> None:
     x, y = data
     model = DPLogisticRegression(init=pretrain(x / 100, y))
-    with pytest.warns(FeatureScaleWarning, match="take public rows that are like the private ones"):
+    with pytest.warns(FeatureScaleWarning, match="use public rows that are like the private ones"):
         model.fit(x, y)
 
 

@@ -1,8 +1,8 @@
 """DPLogisticRegression: scikit-learn's own checks, what its options do, and an audit of whole fits.
 
-The noise has no seed. Where a bound's chance follows from no law that is written beside it, it held in all of 25 to 100
-draws under noise of three times the standard deviation. A Gaussian tail beyond which at most a tenth of such draws fall
-is passed, under the noise as it is, by the ninth power of that: once in 1e9 runs.
+The noise has no seed. A bound without a law next to it held in all of 25 to 100
+draws under noise of three times the standard deviation. If at most a tenth of such draws lie beyond a point of a
+Gaussian tail, the actual noise passes it with the ninth power of that chance: once in 1e9 runs.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def test_it_is_nearly_as_good_as_logistic_regression(data):
 
 def test_another_release_draws_other_noise_and_the_same_gives_the_same_model(data):
     one, two, again = (DPLogisticRegression(release=name).fit(*data) for name in ("a", "b", "a"))
-    # Noise of 6 % of a weight, or more: a weight comes so near again once in 1e8 runs, one of six once in 2e7.
+    # Noise of 6% of a weight, or more: a weight comes so near again once in 1e8 runs, one of six once in 2e7.
     assert not np.isclose(one.coef_, two.coef_, rtol=1e-9, atol=0).any()
     assert one.coef_.tobytes() == again.coef_.tobytes()
     assert one.intercept_ == again.intercept_
@@ -100,7 +100,7 @@ OTHERS = [
 
 @pytest.mark.parametrize("other", OTHERS, ids=lambda other: min(other))
 def test_other_options_are_another_release(data, other):
-    """Else the difference of two models would show what the same noise hides."""
+    """Otherwise the difference of two models would show what the same noise hides."""
     first, second = DPLogisticRegression().fit(*data), DPLogisticRegression(**other).fit(*data)
     assert not np.isclose(first.coef_, second.coef_, rtol=1e-9, atol=0).any()
 
@@ -158,7 +158,7 @@ def test_the_statement_says_what_was_done(data, options, words):
 
 
 def noise_of_sums(monkeypatch, data, **options):
-    """Standard deviation of what is added to the sums, in clip norms, and the noise multiplier."""
+    """Return the standard deviation of the noise on the sums, in clip norms, and the noise multiplier."""
     added = []
     descend = descent.descend
 
@@ -183,7 +183,9 @@ def test_the_noise_is_over_the_sensitivity(monkeypatch, data, neighbours, sensit
 
 
 def fits_of_neighbours(fits, **options):
-    """The weight of a column that one row alone has, over fits of two data sets that differ in that row's label."""
+    """Return the weight of a column that only one row has, over fits of two data sets that differ in
+    that row's label.
+    """
     columns, labels = np.zeros((8, 1)), np.arange(8) % 2
     columns[0] = 50.0
     samples = []
@@ -207,8 +209,8 @@ def largest_gap(samples):
     return max(empirical_epsilon(max(pair), min(pair), len(samples[0]), 1e-5) for pair in counts)
 
 
-# Both audits: each event's two bounds are false alarms once in a million, and the truth is further off by so much that
-# both would have to be wrong together, by many standard errors.
+# Both audits: each event's two bounds are false alarms once in a million. The truth is so much further off that both
+# would have to be wrong together, by many standard errors.
 
 
 def test_an_audit_of_whole_fits_finds_no_more_than_epsilon():
@@ -221,7 +223,7 @@ def test_the_audit_finds_a_missing_clip(monkeypatch):
         return (columns * residuals[:, None] * (CLIP_STEPS / clip_norm)).astype(np.int64)
 
     monkeypatch.setattr(descent, "clip_gradients", unclipped)
-    # An event has 96 % of one side's fits and 4 % of the other's; 88 % and 12 % would still show 1.14: 6 deviations.
+    # An event has 96% of one side's fits and 4% of the other's; 88% and 12% would still show 1.14: 6 deviations.
     assert largest_gap(fits_of_neighbours(250)) > 1.0
 
 
@@ -233,10 +235,10 @@ def distance(model, other):
 
 
 def test_with_a_tiny_epsilon_a_warm_start_keeps_the_public_model(data, public):
-    """By default noise carries the weights 1 away at most, in the root of the mean square; at a smaller rate less."""
+    """Noise moves the weights by 1 at most by default, in the root of the mean square; at a smaller rate by less."""
     start = LogisticRegression().fit(*public)
     model = DPLogisticRegression(epsilon=1e-4, init=start).fit(*data)
-    # Seven weights, variances from .09 to .17: below .08 twice in 1e7, above 3 (and .03 below) once in 1e8.
+    # Seven weights, variances from 0.09 to 0.17: below 0.08 twice in 1e7, above 3 (and 0.03 below) once in 1e8.
     assert 0.08 < distance(model, start) < 3
     slow = DPLogisticRegression(epsilon=1e-4, init=start, learning_rate=model.learning_rate_ / 100).fit(*data)
     assert distance(slow, start) < 0.03
@@ -250,7 +252,7 @@ def test_a_warm_start_helps_where_noise_is_large(data, public):
          .score(*data) for draw in range(20)]
         for init in (None, "public")
     )  # fmt: skip
-    # Cold scores are .59 +- .17 and warm ones .95 +- .001: a Chernoff bound of twenty cold ones is 1e-11.
+    # Cold scores are 0.59 +- 0.17 and warm ones 0.95 +- 0.001: a Chernoff bound of twenty cold ones is 1e-11.
     assert np.mean(warm) > np.mean(cold) + 0.1
 
 
@@ -259,12 +261,12 @@ def test_strong_shrinkage_recovers_the_public_model_whatever_the_rate(data, publ
     model = DPLogisticRegression(epsilon=0.01, init=start, shrinkage=1e6, learning_rate=5.0).fit(*data)
     np.testing.assert_allclose(model.coef_[0], list(start.raw_weights()[0].values()), atol=0.05)
     free = DPLogisticRegression(epsilon=0.01, init=start, learning_rate=5.0).fit(*data)
-    # Six weights of standard deviations from 10 to 17, so all within .5 once in 1e9.
+    # Six weights of standard deviations from 10 to 17, so all within 0.5 once in 1e9.
     assert np.abs(free.coef_ - model.coef_).max() > 0.5
 
 
 def test_shrinkage_without_a_start_is_an_l2_penalty(data):
-    """Its optimum is scikit-learn's, the intercept penalised as well."""
+    """The optimum is scikit-learn's, with the intercept penalised as well."""
     features, labels = data
     model = DPLogisticRegression(epsilon=1e6, shrinkage=0.5, clip_norm=50.0, learning_rate=0.5, n_iterations=200)
     theirs = LogisticRegression(C=1 / (0.5 * len(labels)), fit_intercept=False, tol=1e-10)
@@ -382,7 +384,8 @@ def test_a_paid_loss_is_near_the_true_one_and_its_noise_comes_from_the_budget(da
 
 def test_a_loss_of_samples_estimates_that_of_all_rows(data):
     model = DPLogisticRegression(epsilon=20.0, loss_share=0.3, batch_fraction=0.5).fit(*data)
-    assert model.loss_curve_[0] == pytest.approx(math.log(2), abs=0.2)  # of samples and noise .013: 15 of them
+    # samples and noise deviate by 0.013: 15 deviations
+    assert model.loss_curve_[0] == pytest.approx(math.log(2), abs=0.2)
 
 
 def test_public_rows_show_the_loss_for_nothing(data, public):
@@ -439,9 +442,9 @@ def test_options_are_refused_with_one_line(data, options):
 def test_public_rows_that_do_not_go_along_are_refused(data, public):
     with pytest.raises(ConfigError, match="go together"):
         DPLogisticRegression().fit(*data, X_public=public[0])
-    with pytest.raises(ConfigError, match="leave one of them out"):
+    with pytest.raises(ConfigError, match="set loss_share = 0, or pass no public rows"):
         DPLogisticRegression(loss_share=0.1).fit(*data, *public)
-    with pytest.raises(DataError, match="labels that y has not: 2"):
+    with pytest.raises(DataError, match="labels that y does not have: 2"):
         DPLogisticRegression().fit(*data, public[0], public[1] + 1)
 
 

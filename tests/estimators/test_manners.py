@@ -1,4 +1,4 @@
-"""What scikit-learn's users expect: the same names on every model, and parameters of the right type."""
+"""Users of scikit-learn expect the same names on every model, and parameters of the right type."""
 
 from __future__ import annotations
 

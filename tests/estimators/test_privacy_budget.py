@@ -1,4 +1,4 @@
-"""A budget counts every fit of a search in any thread, and refuses beyond; a scaler that saw private rows is told."""
+"""A budget counts every fit of a search in any thread, and refuses more; a scaler that saw private rows is reported."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def search(**options: object) -> GridSearchCV:
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_every_fit_of_a_search_is_counted(rows: tuple[np.ndarray, np.ndarray], threads: int) -> None:
-    """Three folds, each one release for both settings of l2, and one of all rows: four releases of .3."""
+    """Three folds, each one release for both settings of l2, and one of all rows: four releases of 0.3."""
     with PrivacyBudget(3.0) as budget, joblib.parallel_config("threading"):
         search(n_jobs=threads).fit(*rows)
     assert budget.releases == 4
@@ -131,7 +131,7 @@ def test_budgets_within_budgets_count_both_or_neither(rows: tuple[np.ndarray, np
         assert (outer.releases, inner.releases) == (0, 0)
         WALRClassifier(epsilon=0.1).fit(*rows)
     assert (outer.releases, inner.releases) == (1, 1)
-    with outer, pytest.raises(ConfigError, match="open already"), outer:
+    with outer, pytest.raises(ConfigError, match="already open"), outer:
         pass
 
 
@@ -183,7 +183,7 @@ def test_nor_one_in_a_fork(rows: tuple[np.ndarray, np.ndarray]) -> None:
     forks = multiprocessing.get_context("fork")
     answers = forks.SimpleQueue()
     with PrivacyBudget(3.0), warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads
+        warnings.simplefilter("ignore", DeprecationWarning)  # about forks in a process with threads
         fork = forks.Process(target=fit)
         fork.start()
         assert "counts the fits of its own process" in answers.get()

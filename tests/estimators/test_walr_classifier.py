@@ -1,8 +1,8 @@
 """WALRClassifier: scikit-learn's own checks, and what its options do.
 
-The noise has no seed. Where a bound's chance follows from no law that is written beside it, it held in all of 25 to 100
-draws under noise of three times the standard deviation. A Gaussian tail beyond which at most a tenth of such draws fall
-is passed, under the noise as it is, by the ninth power of that: once in 1e9 runs.
+The noise has no seed. A bound without a law next to it held in all of 25 to 100
+draws under noise of three times the standard deviation. If at most a tenth of such draws lie beyond a point of a
+Gaussian tail, the actual noise passes it with the ninth power of that chance: once in 1e9 runs.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def test_it_is_nearly_as_good_as_logistic_regression(data):
 
 def test_another_release_draws_other_noise_whatever_the_seed_and_the_same_gives_it_again(data):
     one, two, again = (WALRClassifier(seed=1, release=name).fit(*data).model_.weights for name in (1, 2, 1))
-    # Noise of 11 % of a weight, or more: one of nine comes so near again once in 5e7 runs.
+    # Noise of 11% of a weight, or more: one of nine comes so near again once in 5e7 runs.
     assert not np.isclose(one, two, rtol=1e-9, atol=0).any()
     assert one.tobytes() == again.tobytes()
 
@@ -107,7 +107,7 @@ def test_the_public_face_has_what_it_says():
 
 @pytest.fixture(scope="module")
 def pretrained(data):
-    """Of rows that stand for public ones, at another scale."""
+    """A model of rows that stand for public ones, at another scale."""
     x, y = data
     return pretrain(x[:500], y[:500])
 
@@ -129,7 +129,7 @@ def test_a_public_model_helps_where_noise_is_large(data, pretrained):
         np.mean([WALRClassifier(epsilon=0.05, init=init, release=i).fit(x, y).score(*some) for i in range(24)])
         for init in (None, pretrained)
     )
-    # .58 and .71, each +- .065 a draw: 5.8 standard errors of the difference of two means of 24, 4e-9.
+    # 0.58 and 0.71, each +- 0.065 a draw: 5.8 standard errors of the difference of two means of 24, 4e-9.
     assert with_it > without + 0.02
 
 

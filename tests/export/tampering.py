@@ -1,4 +1,4 @@
-"""Whoever would change a release file: byte by byte, or as its active party, with a seal."""
+"""Changes to a release file: byte by byte, or by its active party, with a seal."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Change = Callable[[dict[str, Any]], object]
 
 
 def sealed_again(encoded: bytes, data_dir: Path, change: Change) -> bytes:
-    """As an active party would that lies: with the right digests and its own seal."""
+    """Sign the seal again as a lying active party would: with the right digests and its own seal."""
     parts = json.loads(encoded)["parts"]
     change(parts)
     return release_document.encode(Parts.model_validate(parts), SigningKey.load_or_create(data_dir / MODEL_KEY))
@@ -32,7 +32,7 @@ def changes_noticed(encoded: bytes, changes: int, seed: int) -> int:
     noticed = 0
     while noticed < changes:
         changed = _changed_once(encoded, rng)
-        if changed == encoded:  # of two equal neighbours
+        if changed == encoded:  # two equal neighbours were exchanged
             continue
         assert not checks.verify(changed).passed
         noticed += 1
@@ -47,8 +47,9 @@ ODD: list[Any] = [
 
 
 def odd_parts(encoded: bytes, data_dir: Path, files: int, seed: int) -> None:
-    """An active party seals parts of which some hold what nobody writes: each check says so in a line, and none of what
-    servers signed passes."""
+    """Sign parts of which some hold odd values: each check reports this in a line, and none of what servers signed
+    passes.
+    """
     key, rng = SigningKey.load_or_create(data_dir / MODEL_KEY), random.Random(seed)
     whole = json.loads(encoded)["parts"]
     for _ in range(files):
@@ -64,7 +65,7 @@ def odd_parts(encoded: bytes, data_dir: Path, files: int, seed: int) -> None:
 
 def _put(parts: Any, place: list[str], odd: Any) -> None:
     *above, last = place
-    with contextlib.suppress(LookupError, TypeError, ValueError):  # what was above it has gone
+    with contextlib.suppress(LookupError, TypeError, ValueError):  # a value above it has gone
         for step in above:
             parts = parts[_key(parts, step)]
         parts[_key(parts, last)] = odd
@@ -75,14 +76,14 @@ def _key(parts: Any, step: str) -> Any:
 
 
 def _sealed_as_it_is(parts: dict[str, Any], key: SigningKey) -> bytes:
-    """Whatever it is."""
+    """Sign the parts without any check."""
     digests = release_document._digests(parts)
     seal = key.sign(release_document._encode_sealed(digests)).hex()
     return canonical_json({"format": release_document.FORMAT, "parts": parts, "sha256": digests, "seal": seal}) + b"\n"
 
 
 def _changed_once(encoded: bytes, rng: random.Random) -> bytes:
-    """One byte replaced, removed, added, or two neighbours exchanged."""
+    """Replace, remove or add one byte, or exchange two neighbours."""
     at = rng.randrange(len(encoded))
     kind = rng.randrange(4)
     if kind == 0:
@@ -95,7 +96,7 @@ def _changed_once(encoded: bytes, rng: random.Random) -> bytes:
 
 
 def flat(value: Any, path: str = "") -> dict[str, Any]:
-    """A document's values by their paths."""
+    """Return a document's values by their paths."""
     if isinstance(value, dict):
         return {p: v for name, item in value.items() for p, v in flat(item, f"{path}/{name}").items()}
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""The release file of a server that summed rows which it could not read, and whoever would change it."""
+"""The release file of a server that summed rows which it could not read, and changes to the file."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ def test_all_passes_and_the_model_is_fitted_again_bit_for_bit(trained: Trained) 
     assert len(verified.results) == ALL_CHECKS + 2
     lines = {result.name for result in verified.results}
     assert 'servers: whole, walr.trust = "encrypted-rows"' in lines
-    assert "noisy sum: 3 numbers, what the signed ciphertexts hold" in lines
+    assert "noisy sum: 3 numbers, as the signed ciphertexts hold them" in lines
     assert "whole: range of the answer: a sum that labels can give" in lines
-    assert "epsilon: 1 against shop, if its rows were as short as it says, which no server could see" in lines
+    assert "epsilon: 1 against shop, if its rows were as short as it states, which no server could check" in lines
     assert (
-        "features: hash of the rows: 92 rows, as charged; that they are those which came encrypted, no server could see"
-        in lines
+        "features: hash of the rows: 92 rows, as charged; no server could see that they are the rows which came "
+        "encrypted" in lines
     )
     assert "features: model fitted again: the same weights, bit for bit" in lines
 
@@ -69,14 +69,14 @@ def test_under_a_key_of_full_size(tmp_path: Path, real_key: PrivateKey) -> None:
 
 
 def test_a_remembered_answer_is_opened_again(trained: Trained) -> None:
-    """Whatever rows were encrypted since: the server gives the same ciphertexts, so the same roots."""
+    """The rows may have been encrypted again since: the server gives the same ciphertexts, so the same roots."""
     trained.train("once more", job="hidden.toml")
     assert trained.verify(trained.file("once more")).passed
     (old,), (new,) = (trained.parts(name)["servers"] for name in ("hidden", "once more"))
     assert (new["encrypted"], new["release"], new["entry"]) == (old["encrypted"], old["release"], old["entry"])
 
 
-# --- whoever would change it ------------------------------------------------------------------------------
+# --- changes to the file ----------------------------------------------------------------------------------
 
 
 def test_every_changed_byte_is_noticed(trained: Trained) -> None:
@@ -100,7 +100,7 @@ def opened_under(change: Callable[[dict[str, Any], PublicKey], object]) -> Calla
 
 
 def rerandomised(encrypted: dict[str, Any], key: PublicKey) -> None:
-    """Another ciphertext of the same sum, which the server never signed."""
+    """Replace the ciphertext by another one of the same sum, which the server never signed."""
     kernel = key.kernel
     residues = kernel.residues([int(encrypted["ciphertexts"], 16)])
     (integer,) = kernel.integers(kernel.products(residues, FullExponent(key).draw(1)))
@@ -108,7 +108,7 @@ def rerandomised(encrypted: dict[str, Any], key: PublicKey) -> None:
 
 
 def summed(add: int) -> Callable[[Trained], Change]:
-    """The active party's word for the sum, and a model that was fitted to it, are others."""
+    """Replace the active party's own sum, and the model that was fitted to it."""
 
     def of(_trained: Trained) -> Change:
         def change(parts: dict[str, Any]) -> None:
@@ -136,7 +136,7 @@ def of_trusted(trained: Trained) -> Change:
 
 
 def of_again(trained: Trained) -> Change:
-    """The opening of another draw's ciphertexts, with its sum."""
+    """Return the opening of another draw's ciphertexts, with its sum."""
 
     def change(parts: dict[str, Any]) -> None:
         other = trained.parts("again")
@@ -159,7 +159,7 @@ def next_root(encrypted: dict[str, Any], key: PublicKey) -> None:
 
 
 def root_past_n(encrypted: dict[str, Any], key: PublicKey) -> None:
-    """The same mod n: one root has one spelling."""
+    """Replace a root by an equal one mod n: one root has one spelling."""
     root = int(encrypted["roots"][0], 16) + key.n
     encrypted["roots"][0] = root.to_bytes((root.bit_length() + 7) // 8, "big").hex()
 
@@ -173,12 +173,12 @@ def spare_bytes(encrypted: dict[str, Any], key: PublicKey) -> None:
 
 
 def with_hs(encrypted: dict[str, Any], key: PublicKey) -> None:
-    """Which no server signed: free bytes."""
+    """Add an hs, which no server signed: free bytes."""
     encrypted["public_key"] = PublicKey(key.n, 4, key.proof).to_bytes().hex()
 
 
 def huge_key(encrypted: dict[str, Any], key: PublicKey) -> None:
-    """Under which a power takes for ever."""
+    """Use a key under which a power takes for ever."""
     encrypted["public_key"] = PublicKey(3**5000, None, key.proof).to_bytes().hex()
 
 
@@ -188,22 +188,22 @@ def two_servers(_trained: Trained) -> Change:
 
 LIES: list[tuple[Callable[[Trained], Change], str, str]] = [
     (summed(1), "noisy sum", "it is not what the ciphertexts of whole hold"),
-    (summed(2**80), "whole: range of the answer", "it is a sum that no labels give"),
-    (summed(2**62), "whole: range of the answer", "it is a sum that no labels give"),
+    (summed(2**80), "whole: range of the answer", "no labels give this sum"),
+    (summed(2**62), "whole: range of the answer", "no labels give this sum"),
     (opened_under(next_root), "noisy sum", "it is not what the ciphertexts of whole hold"),
     (opened_under(root_past_n), "noisy sum", "it is not what the ciphertexts of whole hold"),
     (opened_under(twice_opened), "noisy sum", "it is not what the ciphertexts of whole hold"),
     (opened_under(rerandomised), "servers", "not the statement of a WALR release"),
     (of_another_key, "noisy sum", "is not the fingerprint of the public key"),
     (opened_under(without_proof), "noisy sum", "nothing proves that r^n hides under it"),
-    (opened_under(spare_bytes), "servers", "a root of an encrypted sum has bytes to spare"),
+    (opened_under(spare_bytes), "servers", "a root of an encrypted sum has more bytes than it needs"),
     (opened_under(with_hs), "noisy sum", "it is not what the ciphertexts of whole hold"),
     (opened_under(huge_key), "noisy sum", "is not the fingerprint of the public key"),
-    (two_servers, "servers", '"encrypted-rows" is of 1, and the file has 2'),
-    (of_trusted, "servers", 'whole was not asked as walr.trust = "encrypted-rows" asks'),
+    (two_servers, "servers", '"encrypted-rows" needs 1 servers, and the file has 2'),
+    (of_trusted, "servers", 'whole got another request than walr.trust = "encrypted-rows" makes'),
     (of_again, "servers", "not the statement of a WALR release"),
     (not_opened, "servers", "not the statement of a WALR release"),
-    (as_trusted, "servers", 'whole was not asked as walr.trust = "trusted" asks'),
+    (as_trusted, "servers", 'whole got another request than walr.trust = "trusted" makes'),
 ]
 
 
@@ -226,7 +226,7 @@ def test_whatever_is_sealed_is_refused_in_a_line(trained: Trained) -> None:
     odd_parts(trained.file("hidden"), trained.house.root / "state/shop", 300, seed=5)
 
 
-# --- what the file tells -----------------------------------------------------------------------------------
+# --- contents of the file ------------------------------------------------------------------------------------
 
 
 def test_two_worlds_that_differ_in_a_label_differ_in_what_is_random_or_released_alone(

@@ -1,4 +1,4 @@
-"""Whoever would bring labels into a model by another input than the noisy sum: a start, a penalty, a role, a server."""
+"""An attacker brings labels into a model by another input than the noisy sum: a start, a penalty, a role, a server."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Shop:
 
 
 def uncovered(verified: Verified) -> dict[str, str]:
-    """Return the lines that are not covered, where no check fails."""
+    """Return the lines that are not covered; no check fails."""
     assert [(result.name, result.why) for result in verified.results if result.why] == []
     return {result.name: result.not_covered for result in verified.not_covered}
 
@@ -94,8 +94,8 @@ def test_a_start_fitted_to_true_labels_does_not_pass_silently(shop: Shop) -> Non
     scores, true = model.scores(shop.features()), stolen.scores(shop.features())
     assert np.corrcoef(scores, true)[0, 1] > 0.99  # the noise turns it by a thousandth or two
     assert uncovered(shop.verify(directory)) == {
-        "input: penalty": "walr.l2 = 1e+06 was chosen, and no signature says from what",
-        "input: start": "4 weights of a model that no signature and no declaration covers: it may hold true labels",
+        "input: penalty": "walr.l2 = 1e+06 was chosen, and no signature shows from what",
+        "input: start": "4 weights of a model that no signature and no declaration covers: it may contain true labels",
     }
 
 
@@ -109,7 +109,7 @@ def test_a_start_that_its_owner_declares_public_is_covered(shop: Shop) -> None:
 
 @pytest.mark.parametrize("declared", ["none", "withdrawn", "another party's", "of another dataset"])
 def test_only_the_owners_own_file_declares(shop: Shop, tmp_path: Path, declared: str) -> None:
-    """A pretrained.json that says so is not enough."""
+    """A declaration in a pretrained.json is not enough."""
     world = shop.world.copied_to(tmp_path / "copy")
     content = json.loads(world.path("public.json").read_text())
     assert content["public"] == {"party": "shop", "dataset": "archive"}
@@ -148,7 +148,7 @@ def test_a_start_of_the_same_ledger_is_covered_with_its_release_file(again: tupl
     shop, first, second = again
     open_lines = uncovered(shop.verify(second))
     assert list(open_lines) == ["input: start"]
-    assert "give it by --start" in open_lines["input: start"]
+    assert "give that file by --start" in open_lines["input: start"]
     verified = shop.verify(second, first)
     assert uncovered(verified) == {}
     (line,) = [result.name for result in verified.results if result.name.startswith("input: start")]
@@ -156,7 +156,7 @@ def test_a_start_of_the_same_ledger_is_covered_with_its_release_file(again: tupl
 
 
 def test_a_start_whose_own_start_is_not_covered_is_not_covered(shop: Shop, tmp_path: Path) -> None:
-    """True labels do not become public by one more training."""
+    """One more training does not make true labels public."""
     world = shop.world.copied_to(tmp_path / "copy")
     first = train(world, HEAVY, STOLEN)
     world.path("last").mkdir()
@@ -165,7 +165,7 @@ def test_a_start_whose_own_start_is_not_covered_is_not_covered(shop: Shop, tmp_p
     second = train(world, LAST, 'privacy.release="again"')
     found = uncovered(Shop(world).verify(second, first))
     assert list(found) == ["input: start"]
-    assert found["input: start"].endswith("there these inputs are not covered: penalty, start")
+    assert found["input: start"].endswith("whose inputs are not all covered: penalty, start")
 
 
 def test_a_model_without_its_release_file_is_not_covered(again: tuple[Shop, Path, Path], tmp_path: Path) -> None:
@@ -192,7 +192,7 @@ def test_a_start_that_is_not_the_model_of_its_release_file_fails(again: tuple[Sh
     assert nudged == {"input: start": "it is not the model of the release file that it names"}
     shorter = failed(verified(put(weights=weights[1:])))
     assert shorter["model and fit"] == "the start has other columns than the model"
-    assert failed(verified(put(public="archive"))) == {"input: start": "it has two origins, and comes from one"}
+    assert failed(verified(put(public="archive"))) == {"input: start": "it names two origins, and can have only one"}
     broken = sealed_again(
         (first / "release.json").read_bytes(),
         shop.world.path("state/shop"),
@@ -254,7 +254,10 @@ def test_a_party_does_not_start_in_another_role_than_its_certificates(tmp_path: 
         (["walr.max_iterations=3", 'walr.mu="clip"'], {"input: settings": "walr.mu = clip, walr.max_iterations = 3"}),
         (
             ['walr.solver="hybrid-minibatch"'],
-            {"input: settings": "walr.solver = hybrid-minibatch", "input: seed": "shop says that it drew the seed"},
+            {
+                "input: settings": "walr.solver = hybrid-minibatch",
+                "input: seed": "only shop states that it drew the seed",
+            },
         ),
         (["walr.norm_bound=3.0", "walr.intercept=false", "walr.frac_bits=20"], {}),
     ],

@@ -1,4 +1,4 @@
-"""A measurement server that signs a lie, and an active party that seals it: each check of `verify` notices one."""
+"""If a measurement server signs a lie, and an active party seals it, a check of `verify` notices."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from tests.world import World
 
 @dataclass
 class Liars:
-    """A shop and a meter that have told the truth so far."""
+    """A shop and a meter that have been honest so far."""
 
     world: World
     true: dict[str, Any]  # parts of the second of two releases
@@ -59,7 +59,7 @@ class Liars:
 
 @dataclass(frozen=True)
 class Lie:
-    """What the two liars change. All that follows from it, signatures too, is made to fit."""
+    """Changes that the two liars make. All that follows from them, signatures too, is made to fit."""
 
     request: dict[str, Any] | None = None
     answer: Callable[[AggregateOpen, NoisySum], NoisySum] = lambda _, answer: answer
@@ -67,7 +67,7 @@ class Lie:
     entry: dict[str, Any] | None = None
     receipt: Callable[[Receipt], Receipt] = lambda receipt: receipt
     newest: Callable[[Receipt], Receipt] = lambda receipt: receipt
-    keeps_name: bool = False  # of a request, whatever is asked
+    keeps_name: bool = False  # the request keeps its name
 
     def told(self, liars: Liars) -> bytes:
         parts = json.loads(json.dumps(liars.true))
@@ -114,7 +114,7 @@ class Lie:
         return replace(charged, hash=book.entry_hash(charged))
 
     def _receipt(self, true: dict[str, str], entry: LedgerEntry, answer: NoisySum, about: Between) -> Receipt:
-        """Return one that counts this release and no other."""
+        """Return a receipt that counts this release and no other."""
         old = Receipt.from_statement(true["statement"].encode())
         charges = Charges(counted=((answer.event, 1),))
         return replace(
@@ -154,7 +154,7 @@ def louder(_: AggregateOpen, answer: NoisySum) -> NoisySum:
 
 
 def more_often(times: int) -> Lie:
-    """Later releases have spent more than the budget."""
+    """Return a lie in which later releases have spent more than the budget."""
 
     def newest(receipt: Receipt) -> Receipt:
         ((event, _),) = receipt.charges.counted
@@ -178,11 +178,11 @@ LIES: dict[str, tuple[Lie, dict[str, str]]] = {
     "the truth": (Lie(), {}),
     "another server's release": (
         Lie(about={"server": "other"}),
-        {"meter: names": "the release names another server than the one that signs"},
+        {"meter: names": "the release names another server than the signer"},
     ),
     "another party's release": (
         Lie(about={"consumer": "other"}),
-        {"meter: names": "the release was made to another party than the one that seals"},
+        {"meter: names": "the release was made to another party than the sealing party"},
     ),
     "a newest receipt that proves less": (
         Lie(newest=lambda receipt: replace(receipt, charges=Charges())),
@@ -194,32 +194,35 @@ LIES: dict[str, tuple[Lie, dict[str, str]]] = {
     ),
     "a newest receipt of another ledger": (
         shifted(3, landmarks=((2, "e" * 64), (1, "d" * 64))),
-        {NEWEST: "it is of another ledger"},
+        {NEWEST: "it belongs to another ledger"},
     ),
-    "another hash at one place": (shifted(2), {NEWEST: "it is of another ledger"}),
+    "another hash at one place": (shifted(2), {NEWEST: "it belongs to another ledger"}),
     "a charge after the training": (
         Lie(entry={"time": "2999-01-01T00:00:00+00:00"}),
         {CHARGED: "the charge is later than the training"},
     ),
-    "a charge at no time": (Lie(entry={"time": "noon"}), {CHARGED: "the time of the ledger entry is none"}),
+    "a charge at no time": (Lie(entry={"time": "noon"}), {CHARGED: "the time of the ledger entry is not a valid time"}),
     "a charge in no zone": (
         Lie(entry={"time": "2026-01-01T00:00:00"}),
         {CHARGED: "the time of the ledger entry has no zone"},
     ),
-    "an event of more noise": (answered(event=OTHER), {NOISE: "the event is not that of the parameters"}),
-    "a smaller sensitivity": (answered(sensitivity=1.0), {NOISE: "the sensitivity is not that of the norm bound"}),
-    "less noise": (answered(noise_std=100_000.5), {NOISE: "noise_std is not that of epsilon and delta"}),
-    "a sum of no labels": (Lie(answer=louder), {"meter: range of the answer": "it is a sum that no labels give"}),
+    "an event of more noise": (answered(event=OTHER), {NOISE: "the event does not follow from the parameters"}),
+    "a smaller sensitivity": (
+        answered(sensitivity=1.0),
+        {NOISE: "the sensitivity does not follow from the norm bound"},
+    ),
+    "less noise": (answered(noise_std=100_000.5), {NOISE: "noise_std does not follow from epsilon and delta"}),
+    "a sum of no labels": (Lie(answer=louder), {"meter: range of the answer": "no labels give this sum"}),
     "more releases than anybody composes": (more_often(10_001), {COUNTED: "a receipt counts more than 10000 releases"}),
     "a receipt of another release": (
         Lie(receipt=counting((OTHER, 1))),
         {COUNTED: "the receipt does not count this release"},
     ),
-    "a budget that is passed": (more_often(900), {COUNTED: "is spent, more than the budget"}),
-    "fewer rows than its policy": (least_rows(1), {POLICY: "fewer rows than min_rows were sent"}),
+    "a budget that is passed": (more_often(900), {COUNTED: "is spent, which exceeds the budget"}),
+    "fewer rows than its policy": (least_rows(1), {POLICY: "the request has fewer rows than min_rows"}),
     "fewer rows that count": (least_rows(0), {POLICY: "fewer rows than min_rows counted"}),
-    "more epsilon than its policy": (answered(max_epsilon=0.4), {POLICY: "epsilon is more than max_epsilon"}),
-    "more delta than its policy": (answered(max_delta=1e-9), {POLICY: "delta is more than max_delta"}),
+    "more epsilon than its policy": (answered(max_epsilon=0.4), {POLICY: "epsilon is larger than max_epsilon"}),
+    "more delta than its policy": (answered(max_delta=1e-9), {POLICY: "delta is larger than max_delta"}),
     "rows that it changed": (
         answered(rows_scaled=1),
         {"model and fit": "the server changed rows, so nothing was fitted to them"},
@@ -230,7 +233,7 @@ LIES: dict[str, tuple[Lie, dict[str, str]]] = {
     ),
     "another draw": (
         Lie(request={"request_id": "0" * 64}, keeps_name=True),
-        {"question": "meter answered a request of another draw, or another one"},
+        {"question": "meter answered another request, or a request of another draw"},
     ),
     "other columns": (
         Lie(
@@ -241,7 +244,7 @@ LIES: dict[str, tuple[Lie, dict[str, str]]] = {
     ),
     "rows in shares": (
         Lie(request={"in_shares": 1}),
-        {"servers": 'meter was not asked as walr.trust = "trusted" asks'},
+        {"servers": 'meter got another request than walr.trust = "trusted" makes'},
     ),
     "an entry that says another hash": (
         Lie(entry={"previous_hash": "a" * 64}),
@@ -276,7 +279,7 @@ LIES: dict[str, tuple[Lie, dict[str, str]]] = {
     },
 }
 FOLLOWS = {
-    # The entry is read by two checks, so a broken one is named by both.
+    # Two checks read the entry, so both name a broken one.
     CHAIN: {CHAIN, CHARGED},
 }
 
@@ -291,7 +294,7 @@ def test_a_signed_lie_fails_the_check_that_it_is_about(liars: Liars, lie: str) -
 
 
 def _inputs(failed: dict[str, str]) -> set[str]:
-    """Return the inputs that cannot be named because what they are read from is broken."""
+    """Name the inputs that cannot be named because their source is broken."""
     return {name for name in failed if name.startswith("input: ")}
 
 
@@ -306,30 +309,30 @@ def put(table: str, **changes: Any) -> Change:
 SEALED: dict[str, tuple[Change, dict[str, str]]] = {
     "no message": (
         lambda parts: parts["transcript"].pop(),
-        {"transcript": "the messages are not those of this one release"},
+        {"transcript": "the messages are not those of this release"},
     ),
     "no intercept": (
         settings(intercept=False),
-        {"model and fit": "the model's intercept is not that of the settings"},
+        {"model and fit": "the model's intercept differs from the settings"},
     ),
     "another norm bound": (put("model", norm_bound=9.0), {"model and fit": "the model has another norm bound"}),
-    "no seed": (put("fit", batches_seed=None), {"model and fit": "the seed of the fit is not there"}),
+    "no seed": (put("fit", batches_seed=None), {"model and fit": "the seed of the fit is missing"}),
     "other fraction bits": (
         settings(frac_bits=12),
         {"model and fit": "the settings have other fraction bits than the release"},
     ),
-    "another penalty": (put("fit", l2=1e6), {"model and fit": "l2 is not that of the settings and the noise"}),
+    "another penalty": (put("fit", l2=1e6), {"model and fit": "l2 does not follow from the settings and the noise"}),
     "a bound of several parties": (
         put("sum", own_norm_bound=5),
-        {"servers": "own_norm_bound is of several parties' columns"},
+        {"servers": "own_norm_bound goes only with columns of several parties, and always"},
     ),
-    "noise of two servers": (put("sum", epsilon_of_both=0.5), {"epsilon": "epsilon_of_both is of two servers"}),
+    "noise of two servers": (put("sum", epsilon_of_both=0.5), {"epsilon": "epsilon_of_both needs two servers"}),
 }
 
 
 @pytest.mark.parametrize("lie", SEALED)
 def test_a_sealed_lie_fails_the_check_that_it_is_about(liars: Liars, lie: str) -> None:
-    """Here the server told the truth."""
+    """Here the server was honest."""
     change, expected = SEALED[lie]
     parts = json.loads(json.dumps(liars.true))
     change(parts)
@@ -340,7 +343,7 @@ def test_another_authority_than_the_given_one(liars: Liars, tmp_path: Path) -> N
     create_authority(tmp_path / "other", "another authority")
     other = read_certificate(tmp_path / "other" / "authority.pem")
     found = checks.verify(liars.seal(liars.true), other).results
-    expected = [("authority", "the file's authority is not the one that was given")]
+    expected = [("authority", "the file's authority is not the given one")]
     assert [(result.name, result.why) for result in found if result.why] == expected
 
 
@@ -390,11 +393,11 @@ SAMPLED = "sampled-gaussian/0x1.0000000000000p+0/0x1.47ae147ae147bp-7*{}*2/" + W
 def written(
     *, charges: Any = (), sums: Any = (), position: Any = None, landmarks: Any = None
 ) -> Callable[[Receipt], Any]:
-    """Return a receipt that says whatever it is told to say."""
+    """Return a function that writes these contents into a receipt."""
 
     def changed(receipt: Receipt) -> Any:
         content = json.loads(receipt.statement())
-        content["charges"] = sorted([*content["charges"], *charges])  # so that only what is odd is wrong
+        content["charges"] = sorted([*content["charges"], *charges])  # sorted, so that only the odd value is wrong
         content["sums"] = sorted([*content["sums"], *sums])
         content["position"] = content["position"] if position is None else position
         content["landmarks"] = content["landmarks"] if landmarks is None else landmarks
@@ -451,7 +454,7 @@ def test_counts_that_no_ledger_has(liars: Liars, which: str) -> None:
     """Each is refused before anything is composed, so no number costs an auditor time or memory."""
     with mock.patch.object(server_checks, "spent_epsilon", side_effect=AssertionError("it is composed")):
         failed = liars.failed(Lie(newest=IMPOSSIBLE[which]).told(liars))
-    expected = {COUNTED: SAMPLES} if "runs of samples" in which else {NEWEST: "is no receipt, though signed as one"}
+    expected = {COUNTED: SAMPLES} if "runs of samples" in which else {NEWEST: "is not a receipt, though signed as one"}
     expected = {COUNTED: TOO_MANY_SAMPLES} if "more samples" in which or "billion" in which else expected
     assert all(why in failed.get(name, "") for name, why in expected.items()), failed
 
@@ -472,7 +475,7 @@ def test_whatever_a_server_signs_ends_in_lines(liars: Liars, table: str) -> None
 
 
 def test_numbers_that_are_signed_in_range_end_in_lines(liars: Liars) -> None:
-    """As above, with the server's signature over each of them."""
+    """Numbers are as above, with the server's signature over each of them."""
     for name in statement.ANSWERED:
         for value in (-1, 0, 1, 2**31, 2**62, 5e-324, 1e300, "", "x" * 300):
             kind = type(getattr(statement.read(liars.true["servers"][0]["release"])[1], name))
@@ -480,7 +483,7 @@ def test_numbers_that_are_signed_in_range_end_in_lines(liars: Liars) -> None:
                 continue
             try:
                 told = answered(**{name: kind(value)}).told(liars)
-            except ValidationError:  # the format itself has a bound
+            except ValidationError:  # the format itself has a limit
                 continue
             failed = liars.failed(told)
             assert not [why for why in failed.values() if "\n" in why]

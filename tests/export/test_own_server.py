@@ -1,4 +1,4 @@
-"""An active party that signs as its own measurement server: every signature is good, and nobody else was asked."""
+"""An active party signs as its own measurement server: every signature is good, and nobody else took part."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.world import World
 
 
 def forge(world: World, parts: dict[str, Any]) -> None:
-    """A sum that shop made up without noise, in a ledger of shop's own."""
+    """Replace the answer by a sum that shop made up without noise, in shop's own ledger."""
     files = PartyFiles.in_folder(world.root / "ca" / "shop")
     identity = load_identity(files.certificate, files.key, files.authority)
     key = SigningKey.load_or_create(world.root / "state/shop" / "made-up.pem")
@@ -65,7 +65,7 @@ def test_a_party_is_not_its_own_measurement_server(tmp_path: Path) -> None:
     assert [(result.name, result.why) for result in found if result.why] == [
         (
             "shop: role of the measurement server",
-            "the certificate of shop is one of the role active, and not measurement",
+            "the certificate of shop carries the role active, and not measurement",
         ),
-        ("shop: names", "shop signs as its own measurement server: nobody else counted or drew noise"),
+        ("shop: names", "shop signs as its own measurement server: no other party counted or drew noise"),
     ]

@@ -1,4 +1,4 @@
-"""A whole training, its release file, and whoever would change it."""
+"""A whole training, its release file, and changes to the file."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
 
 
 def failed(verified: Verified) -> list[str]:
-    """Which checks; without the server's name."""
+    """Return the names of the checks that fail, without the server's name."""
     return [re.split(": ", result.name.removeprefix("meter: "))[0] for result in verified.results if result.why]
 
 
@@ -84,7 +84,7 @@ def test_rows_of_persons_that_did_not_count_are_left_out_again(tmp_path: Path) -
 
 
 def test_a_stored_answer_is_exported_with_the_newest_receipt(trained: Trained) -> None:
-    """The first question again, after the second: the same entry, and a receipt that counts both releases."""
+    """The first question comes again after the second: the same entry, and a receipt that counts both releases."""
     again = train(trained.world)
     verified = trained.verify((again / "release.json").read_bytes())
     assert verified.passed
@@ -98,7 +98,7 @@ def test_a_stored_answer_is_exported_with_the_newest_receipt(trained: Trained) -
 
 
 def test_the_commands(trained: Trained, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out = tmp_path / "x[" / "y].blindfit"  # a path is no markup
+    out = tmp_path / "x[" / "y].blindfit"  # a path is not markup
     out.parent.mkdir()
     export(trained.first.parent / trained.first.name, out)
     root = str(trained.world.root / "ca" / "authority.pem")
@@ -127,7 +127,7 @@ def test_the_commands(trained: Trained, tmp_path: Path, capsys: pytest.CaptureFi
     assert "NOT COVERED  authority: signatures are checked against the file's own authority" in told
     assert "NOT COVERED  names of the measurement servers: meter signs" in told
     assert "NOT COVERED  input: fit: nobody fitted the model again" in told
-    assert "No check failed, and 3 lines above, marked NOT COVERED, rest on somebody's word." in told
+    assert "No check failed. 3 lines above, marked NOT COVERED, rest only on a party's word." in told
     assert told.count("SHA-256 ") == 3
     _, told = run(str(out), "--json")
     assert (json.loads(told)["passed"], json.loads(told)["covered"]) == (True, False)
@@ -240,7 +240,7 @@ def more_budget(parts: dict[str, Any]) -> None:
 
 
 def hidden(parts: dict[str, Any]) -> None:
-    """The second release shows the first one in its receipt."""
+    """Hide the first release, which the second one shows in its receipt."""
     for name in ("receipt", "newest_receipt"):
         statement = json.loads(parts["servers"][0][name]["statement"])
         assert len(statement["charges"]) == 2
@@ -283,7 +283,7 @@ LIES: dict[str, tuple[Callable[[Trained], Change], str]] = {
 @pytest.mark.parametrize("lie", LIES)
 def test_a_sealed_lie_is_noticed(trained: Trained, lie: str) -> None:
     change, check = LIES[lie]
-    if lie == "epsilon":  # of the first release, which was charged 1
+    if lie == "epsilon":  # epsilon of the first release, which was charged 1
         changed = sealed_again(trained.file("first"), trained.world.path("state/shop"), change(trained))
     else:
         changed = sealed_again(trained.file("second"), trained.world.path("state/shop"), change(trained))
@@ -353,7 +353,7 @@ def test_rows_that_another_training_sent_are_noticed(trained: Trained, tmp_path:
         SentRows.read(tmp_path / "rows.json")
 
 
-# --- what the file tells -----------------------------------------------------------------------------------
+# --- contents of the file ------------------------------------------------------------------------------------
 
 
 def test_no_id_row_or_salt_is_in_the_file(trained: Trained) -> None:

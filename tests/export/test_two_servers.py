@@ -1,4 +1,4 @@
-"""The release files of two servers with shares, of labels alone or of rows too, and whoever would change them."""
+"""The release files of two servers with shares, only of labels or of rows too, and changes to the files."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CHECKS_OF_TWO = (
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
-    """Rows of four belong to a person, of which two count."""
+    """Each person has four rows, and two of them count."""
     made = Trained(Split(tmp_path_factory.mktemp("house"), persons=True))
     for trust, job in JOBS.items():
         made.train(trust, job=job)
@@ -54,7 +54,7 @@ def test_all_passes_and_the_model_is_fitted_again_bit_for_bit(trained: Trained, 
         assert f"{server}: names: {server} to shop" in lines
     assert "question: the same at both servers" in lines
     assert "noisy sum: 3 numbers, both answers modulo 2^61 - 1" in lines
-    assert "epsilon: 1 against shop with one server, 0.6841 against shop alone" in lines
+    assert "epsilon: 1 against shop with one server, 0.6841 against only shop" in lines
     assert "features: model fitted again: the same weights, bit for bit" in lines
     (of_rows,) = [line for line in lines if re.match(r"features: hash of the rows: \d+ rows", line)]
     assert ("no server could see" in of_rows) == (trust == "shared-rows")
@@ -86,7 +86,7 @@ def test_another_draw_is_another_question(trained: Trained) -> None:
     assert [one["release"]["sums"] for one in ours] != [one["release"]["sums"] for one in theirs]
 
 
-# --- whoever would change it ------------------------------------------------------------------------------
+# --- changes to the file ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("trust", JOBS)
@@ -100,7 +100,7 @@ def test_whatever_is_sealed_is_refused_in_a_line(trained: Trained, trust: str) -
 
 
 def consistent(parts: dict[str, Any]) -> None:
-    """All that an active party says of the answers itself is made to fit them."""
+    """Make all that an active party itself states about the answers fit them."""
     stated = [statement.read(server["release"]) for server in parts["servers"]]
     request, answers = stated[0][0], [answer for _, answer, _ in stated]
     answer = answers[0]
@@ -113,11 +113,11 @@ def consistent(parts: dict[str, Any]) -> None:
 
 
 def first_of(trained: Trained, other: str) -> Change:
-    """The first server's answer is that of another training."""
+    """Return a change that puts another training's answer in the place of the first server's."""
 
     def change(parts: dict[str, Any]) -> None:
         parts["servers"][0] = trained.parts(other)["servers"][0]
-        if other == "two-servers":  # else no sum can be made
+        if other == "two-servers":  # otherwise no sum can be computed
             consistent(parts)
 
     return change
@@ -135,7 +135,7 @@ def one_key(_trained: Trained, _other: str) -> Change:
 
 
 def huge(_trained: Trained, _other: str) -> Change:
-    """A sum of which nobody could say whether it is negative."""
+    """Return a sum whose sign is unclear."""
 
     def change(parts: dict[str, Any]) -> None:
         noisiest = {"epsilon": walr.MIN_EPSILON, "delta": walr.MIN_DELTA}
@@ -166,7 +166,7 @@ def exchanged(name: str) -> Callable[[Trained, str], Change]:
 
 
 def moved(by: int) -> Callable[[Trained, str], Change]:
-    """A number of one answer."""
+    """Change a number of one answer."""
 
     def made(_trained: Trained, _other: str) -> Change:
         def change(parts: dict[str, Any]) -> None:
@@ -182,31 +182,31 @@ def said(name: str, value: Any) -> Callable[[Trained, str], Change]:
 
 
 LIES: list[tuple[Callable[[Trained, str], Change], str, str, str]] = [
-    (first_of, "two-servers", "question", "east answered a request of another draw"),
+    (first_of, "two-servers", "question", "east answered another request, or a request of another draw"),
     (first_of, "half", "question", "east and west answered different requests: epsilon differs"),
-    (first_of, "shared-rows", "servers", 'east was not asked as walr.trust = "two-servers" asks'),
-    (twice, "", "servers", "east is there twice"),
+    (first_of, "shared-rows", "servers", 'east got another request than walr.trust = "two-servers" makes'),
+    (twice, "", "servers", "east occurs twice"),
     (one_key, "", "servers", "both sign with one key"),
-    (one_left, "two-servers", "servers", '"two-servers" is of 2, and the file has 1'),
+    (one_left, "two-servers", "servers", '"two-servers" needs 2 servers, and the file has 1'),
     (exchanged("receipt"), "", "west: signature of the receipt", "is not signed by its sender's receipt key"),
     (exchanged("newest_receipt"), "", "east: signature of the newest receipt", "is not signed by its sender"),
     (exchanged("entry"), "", "east: ledger chain", "the receipt is of another ledger entry"),
-    (exchanged("signer"), "", "east: names", "names another server than the one that signs"),
-    (exchanged("release"), "", "east: names", "names another server than the one that signs"),
+    (exchanged("signer"), "", "east: names", "names another server than the signer"),
+    (exchanged("release"), "", "east: names", "names another server than the signer"),
     (moved(two_servers.P), "", "west: range of the answer", "are not from 0 to 2^61 - 2"),
     (huge, "", "west: range of the answer", "could pass half of 2^61 - 1"),
     (moved(1), "", "west: charge is of this release", "answer_sha256"),
     (said("sums", [1, 2, 3]), "", "noisy sum", "it is not what east and west answered"),
     (said("noise_std", 1.0), "", "noisy sum", "its noise is not that of east and west"),
-    (said("epsilon_of_both", 0.6), "", "epsilon", "is not that of both servers' noise"),
-    (said("epsilon_of_both", None), "", "epsilon", "is not that of both servers' noise"),
+    (said("epsilon_of_both", 0.6), "", "epsilon", "does not follow from both servers' noise"),
+    (said("epsilon_of_both", None), "", "epsilon", "does not follow from both servers' noise"),
 ]
 
 
 @pytest.mark.parametrize("lie", range(len(LIES)))
 def test_a_sealed_lie_is_noticed(trained: Trained, lie: int) -> None:
     change, other, check, why = LIES[lie]
-    failed = trained.lied("again", change(trained, other))  # of charges that are older than it
+    failed = trained.lied("again", change(trained, other))  # the charges are older than it
     assert why in failed.get(check, ""), failed
     if change in (first_of, twice, one_left):  # nothing is wrong with what each server says
         assert failed.keys() <= checks.BELONGING.keys()
@@ -215,8 +215,8 @@ def test_a_sealed_lie_is_noticed(trained: Trained, lie: int) -> None:
 @pytest.mark.parametrize(
     ("trust", "check", "why"),
     [
-        ("two-servers", "east: range of the answer", "it is a sum that no labels give"),
-        ("shared-rows", "servers", 'east was not asked as walr.trust = "trusted" asks'),
+        ("two-servers", "east: range of the answer", "no labels give this sum"),
+        ("shared-rows", "servers", 'east got another request than walr.trust = "trusted" makes'),
     ],
 )
 def test_one_answer_alone_is_not_taken_for_a_trusted_servers(
@@ -226,7 +226,7 @@ def test_one_answer_alone_is_not_taken_for_a_trusted_servers(
     assert why in failed[check]
 
 
-# --- what the file tells -----------------------------------------------------------------------------------
+# --- contents of the file ------------------------------------------------------------------------------------
 
 
 def test_no_share_id_or_salt_is_in_the_file(trained: Trained) -> None:

@@ -21,7 +21,7 @@ from tests.world.split_labels import Split
 class Trained:
     """
     Attributes:
-        directories: the active party's, of each job.
+        directories: the active party's directory for each job.
     """
 
     house: Split
@@ -47,7 +47,7 @@ class Trained:
         return checks.verify(encoded, authority, refit.checks if refit else None)
 
     def lied(self, name: str, change: Change) -> dict[str, str]:
-        """What the checks that fail say, each under its name, of a file that its active party seals."""
+        """Return the reasons of the checks that fail, by name, for a file that its active party seals."""
         changed = tampering.sealed_again(self.file(name), self.house.root / "state/shop", change)
         failed = {result.name: result.why for result in self.verify(changed).results if result.why}
         assert not [why for why in failed.values() if "\n" in why]

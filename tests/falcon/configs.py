@@ -22,7 +22,7 @@ Json = dict[str, Any]
 
 
 def falcon_job(parties: int = 3) -> Json:
-    """All the fields, with other values than the defaults where they can be."""
+    """Return all the fields, with other values than the defaults where they can be."""
     return {
         "job_name": "credit card/1",
         "job_info": "who pays back",
@@ -92,7 +92,7 @@ def _holder(job: Any, path: str) -> tuple[Any, Any]:
 
 
 def make(directory: Path) -> None:
-    """A job and everybody's rows, whose labels follow from all of them."""
+    """Write a job and everybody's rows; the labels follow from all of them."""
     draw = np.random.default_rng(3)
     X = draw.normal(size=(ROWS, COLUMNS * len(PARTIES)))
     labels = X[:, 0] + X[:, 2] - X[:, 4] + draw.logistic(size=ROWS) > 0

@@ -24,7 +24,7 @@ PARTIES = tuple(f"party {place}" for place in range(8))
 
 
 def largest(below: int) -> int:
-    """The largest mask there is."""
+    """Return the largest mask."""
     return below - 1
 
 
@@ -42,8 +42,8 @@ def converters(
 ) -> list[Converter]:
     """
     Args:
-        uniform: of masks alone.
-        kind: what the first party has.
+        uniform: source of the masks only.
+        kind: class of the first party's converter.
     """
     names = PARTIES[:parties]
     roles = {name: "passive" if place else "active" for place, name in enumerate(names)}
@@ -58,7 +58,7 @@ def converters(
 
 
 def together(started: Sequence[Awaitable[T]]) -> list[T]:
-    """What each party ends with; raises the first error."""
+    """Return what each party ends with; raise the first error."""
 
     async def all_of_them() -> list[T]:
         async def one(awaitable: Awaitable[T]) -> T:
@@ -79,7 +79,7 @@ def added_up(shares: Sequence[Share]) -> NDArray[np.int64]:
 
 
 def shared(numbers: Sequence[int], parties: int) -> list[Share]:
-    """Uniform shares of them."""
+    """Return uniform shares of the numbers."""
     whole = f.elements(np.array(numbers, dtype=np.int64))
     random = [f.elements([system_uniform(f.P) - f.P // 2 for _ in numbers]) for _ in range(parties - 1)]
     return [
@@ -88,6 +88,6 @@ def shared(numbers: Sequence[int], parties: int) -> list[Share]:
 
 
 def integers_of(message: Any) -> list[int]:
-    """Of a ciphertext vector, or of partial decryptions, as they arrived."""
+    """Return the integers of a ciphertext vector, or of partial decryptions, as they arrived."""
     width = message.width_bytes
     return [int.from_bytes(message.data[at : at + width], "big") for at in range(0, len(message.data), width)]

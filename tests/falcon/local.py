@@ -1,4 +1,4 @@
-"""All seats of a Falcon training in one process, over channels that serialise."""
+"""All parties of a Falcon training in one process, over channels that serialise."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from blindfit.parties.wire.channel import LocalNetwork, Wire
 
 Floats = NDArray[np.float64]
 KEY_NODE = "notary"
-UNTESTED = {"test_rows": 0}  # their figures are half of a run
+UNTESTED = {"test_rows": 0}  # figures of test rows take half of a run
 PARTIES = ("hospital", "laboratory", "archive", "clinic")
 
 
 class Rows(Protocol):
-    """What a training of `train` is of."""
+    """Rows and parameters of a training by `train`."""
 
     parameters: FalconParameters
 
@@ -37,8 +37,9 @@ class Rows(Protocol):
 
 @dataclass
 class Case:
-    """A table of standardised columns, split among parties, the last 40 + 60 rows held out; without the test rows where
-    the options say so.
+    """A table of standardised columns, split among parties.
+
+    The last 40 + 60 rows are held out; the options may remove the test rows.
     """
 
     n_parties: int = 2
@@ -71,7 +72,7 @@ class Case:
         self.parameters = p = replace(base, **self.options)
         numbers = np.clip(np.rint(scores / scores.std() * 2.0**p.label_bits), -8 << p.label_bits, 8 << p.label_bits)
         self.labels = (numbers if p.is_linear else scores > 0).astype(np.int64)
-        self.class_weights = np.array([192, 384])  # .75 and 1.5
+        self.class_weights = np.array([192, 384])  # 0.75 and 1.5
 
     @property
     def row_weights(self) -> NDArray[np.int64]:
@@ -95,7 +96,7 @@ class Case:
         """Return the weights after the same steps on plain numbers.
 
         Args:
-            noises: what noise adds to each step's move, (steps, columns).
+            noises: noise of each step's move, (steps, columns).
         """
         p, x = self.parameters, self.whole
         w = velocity = np.zeros(x.shape[1])
@@ -135,11 +136,11 @@ def train(
     models: Mapping[str, Model] | None = None,
     key: PrivateKey | None = None,
 ) -> dict[str, Trained]:
-    """What each seat ends with, by name; raises the first error.
+    """Return what each party ends with, by name; raise the first error.
 
     Args:
-        models: of a training that goes on.
-        key: that encrypted weights are under.
+        models: checkpoints of a training that goes on.
+        key: key of the encrypted weights.
     """
     try:
         network = network or network_of(case, wire)

@@ -25,8 +25,10 @@ def weights_of(case: Case, trained: dict[str, Trained]) -> Floats:
 
 
 def bound(case: Case, epochs: int) -> float:
-    """As in tests/sharing/test_descent.py: each step adds a residual's error times rows and the rounding of its
-    divisions, and a step with a rate below 2 / curvature makes no error larger.
+    """Bound the error, as tests/sharing/test_descent.py does.
+
+    Each step adds a residual's error times rows and the rounding of its divisions. A step with a rate below 2 /
+    curvature makes no error larger.
     """
     p, x = case.parameters, case.whole
     step, lengths = p.step(0, 0), np.linalg.norm(x, axis=1)
@@ -40,7 +42,7 @@ def bound(case: Case, epochs: int) -> float:
 
 
 def plain_epochs(case: Case) -> int:
-    """Where the rule stops on plain numbers."""
+    """Return the epoch at which the rule stops on plain numbers."""
     p, best, since = case.parameters, math.inf, 0
     for epoch in range(1, p.epochs + 1):
         z = (case.whole @ case.plain(epoch))[p.validation]
@@ -52,6 +54,6 @@ def plain_epochs(case: Case) -> int:
 
 
 def uniform_p_value(elements: Any) -> float:
-    """Chi-square of the highest 6 bits: a value that is small, or in the field's middle, stands out there."""
+    """Test the highest 6 bits by chi-square: a value that is small, or in the field's middle, stands out there."""
     counts = np.bincount((elements >> np.uint64(55)).astype(np.int64), minlength=64)
     return float(stats.chisquare(counts).pvalue)

@@ -15,7 +15,7 @@ PRIVATE = (
     "falcon.validation_fraction=0",
     'falcon.feature_bounds=["*:-4:4"]',
     "falcon.l2=0",
-    # Nothing that is charged depends on these; tests/falcon/test_noise.py has MACs and several batches under noise.
+    # No charge depends on these; tests/falcon/test_noise.py has MACs and several batches under noise.
     "falcon.batch_rows=1000",
     'falcon.security="semi-honest"',
 )
@@ -30,7 +30,7 @@ def make(root: Path, *, budget: float = 3.0, epochs: int = 2) -> World:
 
 
 def charged(root: Path) -> dict[str, list[LedgerEntry]]:
-    """What each data party's ledger holds."""
+    """Return the entries of each data party's ledger."""
     found = {}
     for name in DATA_PARTIES:
         path = root / f"state/{name}/party.sqlite"

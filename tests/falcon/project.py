@@ -1,4 +1,4 @@
-"""A vertical project whose job trains in shares: a bank, two shops and a notary."""
+"""A vertical project whose job trains in shares: a bank, two shops and a key node."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.world import World
 from tests.world.vertical import DATA_PARTIES, bank_and_shops_in_shares
 
 Floats = NDArray[np.float64]
-# One batch of all rows, and weights as they are: whatever the order of the rows, the weights are the same.
+# One batch of all rows, and unrounded weights: any order of the rows gives the same weights.
 REPEATABLE = (
     'falcon.unsafe=["weight-bits"]',
     "falcon.batch_rows=1000",
@@ -25,8 +25,8 @@ REPEATABLE = (
     'falcon.schedule="constant"',
 )
 
-# For what does not depend on it: no MACs, one batch of all rows, and no figures of test rows, which are half of a
-# job's time; 216 rows are trained on. JUDGED holds out 24 more, that may end it.
+# For tests that do not depend on these: no MACs, one batch of all rows, and no figures of test rows, which take half of
+# a job's time. 216 rows are trained on. JUDGED holds out 24 more rows, which may end the job.
 JUDGED: dict[str, Any] = {"security": "semi-honest", "batch_rows": 1000}
 QUICK = {**JUDGED, "validation_fraction": 0}
 NO_TEST_ROWS = {"test_fraction": 0}
@@ -42,10 +42,10 @@ def make_judged(root: Path) -> World:
 
 @dataclass(frozen=True)
 class Begun:
-    """What tests begin with, made once: each has all files of it in a folder of its own.
+    """State with which tests begin, made once: each test has a copy of all files in its own folder.
 
     Attributes:
-        session: of the training that was done, or lost, here.
+        session: session of the training that was done, or lost, here.
     """
 
     root: Path
@@ -63,7 +63,7 @@ class Begun:
 
 
 def table(root: Path) -> tuple[Floats, NDArray[np.int64]]:
-    """All columns, the bank's first, and labels, by id."""
+    """Return all columns, the bank's first, and labels, by id."""
     read = {name: pyarrow.csv.read_csv(root / f"{name}.csv").sort_by("id") for name in DATA_PARTIES}
     columns = [
         read[name][column].to_numpy() for name in DATA_PARTIES for column in read[name].column_names if column[0] == "x"

@@ -54,7 +54,7 @@ class RealCase:
 
     @property
     def table(self) -> tuple[Floats, NDArray[Any], NDArray[np.int64], NDArray[np.int64]]:
-        """All columns standardised, labels, the rows not held out for the test, and those that are."""
+        """All columns standardised, labels, the rows not held out for the test, and the test rows."""
         plan = self.prepared[0].plan
         x = np.hstack(self.blocks)
         rest = np.setdiff1d(np.arange(len(self.y)), plan.test)

@@ -18,7 +18,10 @@ from tests.world.vertical import DATA_PARTIES
 
 
 def plain_descent(root: Path, *, epochs: int, rate: float = 0.5, l2: float = 0.01) -> np.ndarray:
-    """The job's defaults on plain numbers, one batch of all rows; the intercept after the bank's own columns."""
+    """Return the weights of the job's defaults on plain numbers, with one batch of all rows.
+
+    The intercept stands after the bank's own columns.
+    """
     x, y = table(root)
     x = (x - x.mean(axis=0)) / x.std(axis=0)
     x = np.insert(x, 3, 1.0, axis=1)
@@ -35,7 +38,7 @@ def together(found: dict[str, Any]) -> np.ndarray:
 
 
 def stopped_after(epoch: int, project: World, *overrides: str, party: str = "shop-a", keeps: bool = True) -> str:
-    """A training that is lost when a party has kept this epoch, or could not; its session."""
+    """Interrupt a training when a party has kept this epoch, or could not keep it; return its session."""
     keep, sessions = Checkpoints.keep, set()
 
     def lost(self: Checkpoints, kept: int, go_on: bool, state: Any) -> None:
@@ -61,7 +64,7 @@ def stopped_after(epoch: int, project: World, *overrides: str, party: str = "sho
 
 
 def until(come: Callable[[], bool]) -> None:
-    """Each party computes in a thread of its own."""
+    """Wait until the condition holds: each party computes in its own thread."""
     for _ in range(1000):
         if come():
             return

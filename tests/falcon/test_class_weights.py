@@ -36,10 +36,10 @@ def test_training_stops_by_the_weighted_loss() -> None:
 
 
 def test_a_rare_class_is_called_as_often_as_by_scikit_learn() -> None:
-    """95 of 452 rows: weights move the border between the classes, which plain ones leave where the many are."""
+    """The rare class has 95 of 452 rows. Without weights the border between the classes favours the large class."""
     data = load_breast_cancer()
     kept = np.flatnonzero((data.target == 1) | (np.arange(len(data.target)) % 4 == 0))
-    x, y = data.data[kept][:, [1, 4, 9, 14, 18, 19]], 1 - data.target[kept]  # of which none tells the class by itself
+    x, y = data.data[kept][:, [1, 4, 9, 14, 18, 19]], 1 - data.target[kept]  # no column separates the classes by itself
 
     def case_of(weights: str) -> RealCase:
         options = {"class_weights": weights, "security": "semi-honest", "waves": "medium", "epochs": 15}

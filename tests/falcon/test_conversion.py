@@ -49,12 +49,12 @@ from tests.falcon.converting import (
 from tests.paillier.tools import LAW, encrypted, source
 
 FEW = settings(LAW, max_examples=25)
-LARGEST = 2**VALUE_BITS - 1  # of what becomes a ciphertext
-NO_CHANCE = 1e-7  # a test of a distribution fails where it would by chance as rarely
+LARGEST = 2**VALUE_BITS - 1  # largest number that becomes a ciphertext
+NO_CHANCE = 1e-7  # a test of a distribution fails by chance only as rarely as this
 
 
 def split(number: int, parties: int) -> list[int]:
-    """Summands as large as the number may be."""
+    """Split the number into summands as large as the number may be."""
     parts = [number // parties] * (parties - 1)
     return [*parts, number - sum(parts)]
 
@@ -72,7 +72,7 @@ def to_shares(
 ) -> list[Share]:
     """
     Args:
-        absent: the last party has no summand.
+        absent: True if the last party has no summand.
     """
     summands = list(zip(*[split(number, parties - absent) for number in numbers], strict=True))
     mine: list[EncryptedVector[Ciphertext] | None] = [encrypted(part, key, frac_bits=9) for part in summands]
@@ -111,7 +111,7 @@ def test_shares_add_up_to_the_shifted_number(
 def test_the_largest_numbers_under_the_largest_and_the_smallest_masks(
     insecure_test_key: PrivateKey, parties: int, uniform: UniformInt
 ) -> None:
-    """In slots whose neighbours are as large, of either sign: what a slot lends or borrows comes back."""
+    """The slots' neighbours are as large, of either sign: a slot gets back what it lends or borrows."""
     most = 2**40 - 1
     numbers = [most, -most, -most, most, most, 0, -most, -1, 1]
     masking = Masking(40, 10**6, parties)
@@ -129,11 +129,11 @@ def test_masks_hide_a_whole_job_and_fit_into_their_slots(opened: int, parties: i
         assert masking.bound == 2**value_bits
         largest_sum = parties * (masking.bound - 1 + 2**masking.mask_bits - 1)
         assert parties * masking.masked_bound >= largest_sum
-        assert parties * masking.masked_bound < 2 ** (masking.slot_bits - 1)  # as Layout.check_bound asks
+        assert parties * masking.masked_bound < 2 ** (masking.slot_bits - 1)  # as Layout.check_bound requires
 
 
 def test_shares_of_one_party_are_its_masks_and_nothing_else(insecure_test_key: PrivateKey) -> None:
-    """But for the first, whose share is of the decrypted sum: under the masks of the others."""
+    """The first party is an exception: its share is of the decrypted sum, under the masks of the others."""
     masking = Masking(20, 1, 3)
     shares = to_shares(insecure_test_key, [5, -6], 3, masking, 3, uniform=largest)
     mask = 2**masking.mask_bits - 1
@@ -148,7 +148,7 @@ def test_shares_of_one_party_are_its_masks_and_nothing_else(insecure_test_key: P
 def to_ciphertexts(
     key: PrivateKey, shares: Sequence[Share], *, uniform: UniformInt = system_uniform, wire: Wire | None = None
 ) -> tuple[list[EncryptedVector[Ciphertext]], f.Elements, list[Offered]]:
-    """What each party then has, what was opened, and what each offered."""
+    """Return the ciphertexts at each party, the opened numbers, and each party's offer."""
 
     async def one(converter: Converter) -> Offered:
         offered = await converter.offer(len(shares[0]))
@@ -186,8 +186,9 @@ def test_the_largest_numbers_become_ciphertexts_under_any_masks(
 
 @pytest.mark.parametrize("parties", range(2, 9))
 def test_masks_in_the_field_never_wrap(parties: int) -> None:
-    """What is opened lies in [-LARGEST, most]: taken modulo p, the numbers below zero are above all others. No larger
-    power of two would do.
+    """Opened numbers lie in [-LARGEST, most]: modulo p, the numbers below zero are above all others.
+
+    No larger power of two would be safe.
     """
     bits = field_mask_bits(parties)
     most = LARGEST + parties * (2**bits - 1)
@@ -218,14 +219,14 @@ class Watching(Converter):
 
 
 class Unmasked(Watching):
-    """Leaves its own mask and summand out."""
+    """Omits its own mask and summand."""
 
     def _mask(self, _mine: EncryptedVector[Ciphertext] | None, masks: list[int], masking: Masking) -> PackedVector[Any]:
         return super()._mask(None, [0] * len(masks), masking)
 
 
 class TakingAway(Watching):
-    """Takes what the other sent the time before away from what it sends now."""
+    """Subtracts what the other sent the time before from what it sends now."""
 
     before: PackedVector[Ciphertext] | None = None
 
@@ -240,12 +241,12 @@ class TakingAway(Watching):
     async def _add_up(self, masked: Any, masking: Masking, offered: Offered | None) -> PackedVector[Ciphertext]:
         total = await super()._add_up(masked, masking, offered)
         if self.before is None:
-            self.before = total  # itself it added nothing
+            self.before = total  # it added nothing itself
         return total
 
 
 def watched(key: PrivateKey, kind: type[Watching], number: int, masking: Masking, times: int = 1) -> Watching:
-    """The first of two parties, that is of this kind; the other has `number` 300 times."""
+    """Return the first of two parties, which is of this kind; the other has `number` 300 times."""
     first, second = converters(key, 2, kind=kind)
     nothing, secret = encrypted([0] * 300, key), encrypted([number] * 300, key)
 
@@ -267,7 +268,7 @@ def fractions(numbers: Sequence[int], bits: int) -> NDArray[np.float64]:
 def test_what_is_decrypted_is_under_the_others_masks(
     insecure_test_key: PrivateKey, kind: type[Watching], number: int
 ) -> None:
-    """Also by who sent no mask of its own: less what it knows itself, the sum is uniform over the others' masks."""
+    """This holds for a party that sent no mask: without what it knows, the sum is uniform over the others' masks."""
     masking = Masking(30, 300, 2)
     first = watched(insecure_test_key, kind, number, masking)
     masks = first.masks if kind is Watching else [0] * 300
@@ -279,7 +280,7 @@ def test_what_is_decrypted_is_under_the_others_masks(
 
 
 def test_what_was_sent_before_takes_no_mask_away(insecure_test_key: PrivateKey) -> None:
-    """Of two uniform masks the difference is left."""
+    """The difference of two uniform masks is left."""
     masking = Masking(30, 600, 2)
     first = watched(insecure_test_key, TakingAway, 12345, masking, times=2)
     left = fractions(first.read[300:], masking.mask_bits)
@@ -288,7 +289,7 @@ def test_what_was_sent_before_takes_no_mask_away(insecure_test_key: PrivateKey) 
 
 
 class Waiting(Watching):
-    """Takes the other's sums of this very time away, and puts ciphertexts of its choice there."""
+    """Subtracts the other's sums of this very time, and puts ciphertexts of its choice in their place."""
 
     wanted: EncryptedVector[Ciphertext]
 
@@ -304,7 +305,7 @@ class Waiting(Watching):
 
 
 def test_who_waits_for_the_others_sums_can_take_their_masks_away(insecure_test_key: PrivateKey) -> None:
-    """Why encrypted weights are semi-honest, whatever is added up by whom: it is not noticed."""
+    """The attack is not noticed, so encrypted weights are safe only against semi-honest parties."""
     masking = Masking(30, 3, 2)
     first, second = converters(insecure_test_key, 2, kind=Waiting)
     assert isinstance(first, Waiting)
@@ -329,7 +330,7 @@ def test_what_is_opened_for_ciphertexts_is_under_each_partys_masks(insecure_test
 
 
 def changing(step: str, change: Any, sender: str = PARTIES[0]) -> Wire:
-    """Of all messages of this kind from this party."""
+    """Change all messages of this kind from this party."""
     kind = {kind.__name__: kind for kind in (MaskedSums, EncryptedMasks, PartialDecryptions)}[step]
 
     def wire(by: str, _receiver: str, sent: str, data: bytes) -> bytes:
@@ -349,7 +350,7 @@ def squared(key: PrivateKey, partials: Any) -> PartialDecryption:
 
 @pytest.mark.parametrize("parties", [2, 3])
 def test_a_wrong_partial_decryption_names_all_others(insecure_test_key: PrivateKey, parties: int) -> None:
-    """Who it was cannot be seen: their product is not what it should be."""
+    """The parties cannot see who it was: only the product of all is wrong."""
     wire = changing("PartialDecryptions", lambda partials: squared(insecure_test_key, partials))
     with pytest.raises(MalformedMessage, match=r"partials: .*do not fit together") as refused:
         to_shares(insecure_test_key, [1, 2, 3], parties, Masking(20, 3, parties), wire=wire)
@@ -367,7 +368,7 @@ def test_sums_that_leave_their_slots_are_refused(insecure_test_key: PrivateKey) 
 
 @pytest.mark.parametrize("length", [0, 1, 3])
 def test_vectors_of_another_length_name_who_sent_them(insecure_test_key: PrivateKey, length: int) -> None:
-    """Of two."""
+    """The vectors here should have a length of two."""
     key, masking = insecure_test_key, Masking(120, 8, 2)
     assert encrypt_packed(Fixed.from_integers([0] * 4), masking.slot_bits, source(key)).layout.ciphertexts == 2
     other = encrypted([0] * length, key).ciphertext

@@ -1,4 +1,4 @@
-"""`blindfit import-falcon`: what becomes of every field of a job of the public Falcon code."""
+"""`blindfit import-falcon` converts each field of a job of the public Falcon code, or refuses it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def imported(directory: Path, *without: str, out: str = "new/imported") -> Done:
 
 
 def refused(directory: Path, *says: str, without: tuple[str, ...] = ()) -> None:
-    """In one line, and a hint; nothing is left behind."""
+    """Check that the import is refused in one line and a hint, and leaves nothing behind."""
     before = sorted(directory.rglob("*"))
     done = imported(directory, *without)
     assert done.returncode in (1, 2), done.stdout + done.stderr
@@ -78,7 +78,7 @@ def test_every_field_is_carried_or_said_not_to_be(there):
         'trained_model = "saved_model.pb"',
         'party_info.2.path.model_path = "model2"',
         'job_info = "who pays back"',
-        "dealer, a key node",
+        "dealer is a key node",
     ):
         assert line in not_carried
     for field in leaves(FalconFile):
@@ -87,13 +87,13 @@ def test_every_field_is_carried_or_said_not_to_be(there):
             or f"{field} = " in done.stdout
             or f'"{field}"' in done.stdout
             or (
-                field in ("data_input", "data")  # said as files
+                field in ("data_input", "data")  # stated as files
             )
         ), field
 
 
 def leaves(table: type[Settings]) -> Iterator[str]:
-    """Fields that have a value and no table."""
+    """Yield the names of fields that have a value and no table."""
     for name, info in table.model_fields.items():
         inner = [info.annotation, *getattr(info.annotation, "__args__", ())]
         tables = [kind for kind in inner if isinstance(kind, type) and issubclass(kind, Settings)]
@@ -130,8 +130,8 @@ def test_an_imported_job_runs(there):
     done = blindfit(there, "run", "new/imported/job.toml", "--out", "out")
     assert done.returncode == 0, done.stderr
     weights = [json.loads((there / f"out/{name}/model.json").read_text())["weights"] for name in PARTIES]
-    # Split and batches are drawn anew in each run: in 40 runs this was .70 with a deviation of .064, of which the bound
-    # is nearly eight away. (Each weight alone is two or three deviations above .1.)
+    # Split and batches are drawn again in each run: in 40 runs this was 0.70 with a deviation of 0.064. The bound
+    # is nearly eight deviations away. (Each weight by itself is two or three deviations above 0.1.)
     assert weights[0]["x1"] + weights[1]["x1"] - weights[2]["x1"] > 0.2
     assert json.loads((there / "out/report.json").read_text())["name"] == "credit-card-1"
 
@@ -142,7 +142,7 @@ def test_what_the_file_does_not_say_is_told(there):
     )
     done = imported(there)
     assert done.returncode == 0, done.stderr
-    assert "what the file does not say: batch_size = 128, max_iteration = 100" in done.stdout
+    assert "fields that the file does not have: batch_size = 128, max_iteration = 100" in done.stdout
     assert load_job(there / "new/imported/job.toml").parameters.falcon.l2 == 0
 
 
@@ -159,8 +159,10 @@ def test_rows_that_are_elsewhere(there):
     done = imported(there)
     assert done.returncode == 0, done.stderr
     assert "falcon.epochs = 10000; no party's rows are here" in done.stdout
-    assert "12,345 epochs are more than the most, 10,000" in done.stdout
-    assert "party1/client.txt: No such file or directory; import the job where it is" in done.stdout
+    assert "12,345 epochs are above the limit of 10,000" in done.stdout
+    assert (
+        "party1/client.txt: No such file or directory; import the job on the machine that has the file" in done.stdout
+    )
     run = blindfit(there, "run", "new/imported/job.toml", "--out", "out")
     assert run.returncode == 1
     assert "party0.csv: the file does not exist" in run.stderr
@@ -168,7 +170,7 @@ def test_rows_that_are_elsewhere(there):
 
 def test_a_metric_that_nobody_computes(there):
     write(there, put(f"{CONFIG}.metric", "f1"))
-    assert 'metric = "f1": this one is not computed' in imported(there).stdout
+    assert 'metric = "f1": this metric is not computed' in imported(there).stdout
 
 
 @given(iterations=st.integers(1, 5000), batch_rows=st.integers(2, 300), rows=st.integers(20, 2000))
@@ -189,7 +191,7 @@ L1 = put(f"{CONFIG}.penalty", "l1")
 @pytest.mark.parametrize(
     ("change", "field", "instead"),
     [
-        (put(f"{CONFIG}.multi_class", "multinomial"), f"{CONFIG}.multi_class", "one model tells"),
+        (put(f"{CONFIG}.multi_class", "multinomial"), f"{CONFIG}.multi_class", "one model separates"),
         (put(f"{CONFIG}.class_weights", [1, 2]), f"{CONFIG}.class_weights", "unknown, left out"),
         (put("tasks.pre_processing", {"a": 1}), "tasks.pre_processing", "unknown, left out"),
         (put("party_info.1.weight", 1), "party_info.1.weight", "unknown, left out"),
@@ -211,7 +213,7 @@ def test_l1_is_carried(there):
     write(there, L1)
     done = imported(there)
     assert done.returncode == 0, done.stderr
-    assert 'penalty = "l1", alpha = 0.05: falcon.l1 = 0.05; a weight that it would draw past 0' in done.stdout
+    assert 'penalty = "l1", alpha = 0.05: falcon.l1 = 0.05; a weight that the penalty would draw past 0' in done.stdout
     falcon = load_job(there / "new/imported/job.toml").parameters.falcon
     assert (falcon.l1, falcon.l2, falcon.sampling) == (0.05, 0, "replacement")
 
@@ -269,7 +271,7 @@ def test_l1_that_is_not_asked_for_is_none(there):
         (put("party_info.2.addr", "127.0.0.1:30005"), "party_info.2.addr: party_info.0 has the same"),
         (put("party_info.1.addr", "127.0.0.1"), "party_info.1.addr: is not of the form host:port"),
         (put("party_info.1.addr", "127.0.0.1:70000"), "party_info.1.addr: is not of the form host:port"),
-        (put("party_info.0.party_type", "passive"), 'party_info: none has party_type = "active"'),
+        (put("party_info.0.party_type", "passive"), 'party_info: no party has party_type = "active"'),
         (put("party_info.1.party_type", "active"), 'party_info.1.party_type: party_info.0 is "active" too'),
         (put("party_info.1.party_type", "guest"), "party_info.1.party_type: "),
         (
@@ -292,8 +294,8 @@ def test_a_bad_job_is_one_line_with_the_field(there, change, says):
     ("text", "says"),
     [
         ("{", "job.json is not JSON"),
-        ("[1]", "it is not an object of JSON"),
-        ('{"job_name": "a", "job_name": "b"}', "job_name stands there twice"),
+        ("[1]", "it is not a JSON object"),
+        ('{"job_name": "a", "job_name": "b"}', "job_name occurs twice"),
         ("[" * 100_000, "job.json is no"),
         ('{"job_info": ' + "[" * 900 + "]" * 900 + "}", "job.json"),
         ("\xff", "job.json is not JSON"),
@@ -347,7 +349,7 @@ def test_the_data_may_be_a_file(there):
 
 def test_nothing_is_overwritten(there):
     assert imported(there).returncode == 0
-    refused(there, "--out new/imported: something is there, and nothing is overwritten")
+    refused(there, "--out new/imported: the folder is not empty, and nothing is overwritten")
 
 
 def test_a_file_in_its_place_stays(there):

@@ -20,10 +20,10 @@ from tests.vertical.cluster import TIMEOUTS, Cluster, Lost, running
 from tests.vertical.victim import Order
 from tests.world.vertical import DATA_PARTIES, ROLES, bank_and_shops_in_shares, weights
 
-pytestmark = pytest.mark.timeout(300)  # parties start anew after each kill
-KILLS, AT_A_TIME = 200, 20  # of all parties together, in each backend
+pytestmark = pytest.mark.timeout(300)  # parties start again after each kill
+KILLS, AT_A_TIME = 200, 20  # kills of all parties together, in each backend
 SHARES, ENCRYPTED = 'falcon.backend="shares"', 'falcon.backend="threshold"'
-# Of shares' rounding (test_protocol.py has the bound), and twice that of encrypted weights (test_threshold.py).
+# Errors by shares' rounding (test_protocol.py has the bound), and twice that of encrypted weights (test_threshold.py).
 CLOSE = {SHARES: 5e-4, ENCRYPTED: 1e-3}
 SOME = {
     "bank": Order("send OpenedShares", 20),
@@ -34,7 +34,7 @@ SOME = {
 
 @dataclass(frozen=True)
 class Begun:
-    """Parties that are up, and a training that was cut off after an epoch; what it ends in undisturbed."""
+    """Running parties, and a training that was cut off after an epoch, with the result of an undisturbed run."""
 
     cluster: Cluster
     backend: str
@@ -48,8 +48,10 @@ class Begun:
         self.goes_on_after(lost)
 
     def goes_on_after(self, lost: Lost) -> None:
-        """To the same weights; or every party had stored them before the victim was lost; or that was in the midst of a
-        check, after which nothing goes on, and the same job begins again.
+        """Check that the training goes on to the same weights, or that a rule explains why not.
+
+        Either every party had stored the weights before the victim was lost, or the victim was in the midst of a check.
+        After that nothing goes on, and the same job begins again.
         """
         ended = lost.session.id
         with contextlib.suppress(PolicyRefused):
@@ -70,7 +72,7 @@ class Begun:
         return any(self.cluster.path("state").glob(f"*/checkpoints/*/{CHECK_BEGUN}"))
 
     def forget_answers(self) -> None:
-        """So that the same question is trained for again."""
+        """Remove the answers, so that the same question is trained again."""
         for name in DATA_PARTIES:
             shutil.rmtree(self.cluster.path("state", name, "answers"), ignore_errors=True)
 
@@ -100,7 +102,7 @@ def begun(root: Path, backend: str) -> Iterator[Begun]:
 
 
 def check(lost: Lost) -> None:
-    """That everybody who did not finish says who was lost."""
+    """Check that every party that did not finish reports which party was lost."""
     assert lost.exit_code == -signal.SIGKILL
     assert isinstance(lost.error, BlindfitError)
     assert f"cannot reach {lost.victim} at localhost:" in str(lost.error)
@@ -133,7 +135,10 @@ def test_kills_at_random_with_encrypted_weights(encrypted: Begun, first: int) ->
 
 
 def kills_at_random(begun: Begun, first: int) -> None:
-    """A quarter in a training that begins, the rest in one that is resumed; half of them up to 50 ms after a point."""
+    """Kill processes at random: a quarter in a training that begins, the rest in a resumed one.
+
+    Half of the kills come up to 50 ms after a point.
+    """
     cluster, draw = begun.cluster, random.Random(f"{begun.backend} {first}")
     begun.forget_answers()
     fresh_points = cluster.points()
@@ -146,7 +151,7 @@ def kills_at_random(begun: Begun, first: int) -> None:
         begun.forget_answers()
         cluster.restore_checkpoints()
         lost = cluster.lose(victim, order, *([] if fresh else [begun.resume]))
-        if lost.error is not None:  # else the signal came when the job was done
+        if lost.error is not None:  # otherwise the signal came when the job was done
             check(lost)
         if fresh:
             begun.same(cluster.train())

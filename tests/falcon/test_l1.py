@@ -48,7 +48,7 @@ def test_a_penalty_that_would_do_nothing_is_refused() -> None:
 
 
 def fitted(blocks: list[np.ndarray], y: np.ndarray, **options: object) -> tuple[RealCase, np.ndarray]:
-    """All steps on all rows, so that what is found is the minimum."""
+    """Take all steps on all rows, so that the result is the minimum."""
     table = {"security": "semi-honest", "unsafe": ["weight-bits"], "validation_fraction": 0, "schedule": "constant"}
     table |= {"batch_rows": 1000, "waves": "medium", "l2": 0.0, **options}
     if options.get("model") == "linear":

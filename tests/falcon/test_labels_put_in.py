@@ -1,4 +1,4 @@
-"""An active party that chooses its labels: what it would read of the others' rows, and that it is noticed."""
+"""An active party chooses its labels in order to read the others' rows, and is noticed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ RUN = "run-1"
 
 @dataclass
 class Chosen(Case):
-    """Whose active party puts in what it likes."""
+    """A case whose active party chooses what it sends."""
 
     choose: Choose = lambda _case, labels: labels
 
@@ -42,7 +42,7 @@ class Chosen(Case):
 
 
 def a_bit_of_each_test_row(case: Case, labels: Integers) -> Integers:
-    """So that "true positives" say of each row whether it is called positive."""
+    """Make "true positives" reveal for each row whether it is called positive."""
     test = case.parameters.test
     chosen = labels.copy()
     chosen[test] = 1 << np.arange(test.stop - test.start)
@@ -110,15 +110,15 @@ def test_labels_cannot_be_made_for_coefficients_that_are_known() -> None:
 
 @dataclass
 class Curious:
-    """A passive party that adds 1 to what is opened of one row's label, and looks at whether the test still passes.
+    """A passive party that adds 1 to the opened value of one row's label, and looks at whether the test still passes.
 
-    So the label times itself less 1 is off by the label less 1: by nothing where it is 1. Both sees and sends the same,
-    as a party would that runs a program of its own.
+    So the product of the label and the label less 1 is off by the label less 1, which is 0 if the label is 1. The party
+    sees and sends the same, as a party with its own program would.
     """
 
     row: int
     has_changed: bool = False
-    told: list[int] = field(default_factory=list)  # what was opened of one element
+    told: list[int] = field(default_factory=list)  # opened values of one element
 
     def take_the_place(self, monkeypatch: pytest.MonkeyPatch) -> None:
         opened = DataSeat.open_
@@ -139,7 +139,7 @@ class Curious:
 
 
 def without_the_second_check(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of each seat's, which comes before the bit is opened."""
+    """Omit each party's check that comes before the bit is opened."""
     checked, made = DataSeat.check, Counter[DataSeat]()
 
     async def but_one(seat: DataSeat) -> None:
@@ -155,7 +155,7 @@ def without_the_second_check(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_no_label_is_read_by_whoever_tampers_with_its_test(
     monkeypatch: pytest.MonkeyPatch, label: int, defended: bool
 ) -> None:
-    """A bit that is opened before a check says to whoever changed something whether it mattered."""
+    """A bit that is opened before a check reveals to a party that changed something whether the change mattered."""
     case = Chosen(options={"epochs": 1, "test_rows": 0})
     curious = Curious(row=int(np.flatnonzero(case.labels == label)[3]))
     curious.take_the_place(monkeypatch)

@@ -30,7 +30,9 @@ LINEAR = {"model": "linear", "waves_name": "wide", "optimiser": OptimiserSetting
 
 
 def bound(case: Case, epochs: int) -> float:
-    """As in tests/sharing/test_descent.py: what a step adds, where no step makes an error larger."""
+    """Bound the error as tests/sharing/test_descent.py does: the sum of what steps add, as no step makes an error
+    larger.
+    """
     p, x = case.parameters, case.whole
     step, lengths = p.step(0, 0), np.linalg.norm(x, axis=1)
     assert p.optimiser.learning_rate * (np.linalg.eigvalsh(x.T @ x / len(x)).max() + p.optimiser.l2) < 1.9

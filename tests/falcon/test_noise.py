@@ -1,4 +1,4 @@
-"""Noise in shares: how much, of which law, that it is all there, and that one row does not move a gradient further."""
+"""Noise in shares has the right size and law, is all there, and no row moves a gradient further than allowed."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_each_party_has_the_whole_deviation_of_what_one_row_changes() -> None:
 
 
 def test_rows_of_several_parties_are_bounded_together() -> None:
-    """Squares add up: what one party leaves of its bound is no other's."""
+    """Squares add up: another party cannot use what one party leaves of its bound."""
     case = Private(1.0)
     rows = np.hstack(case.features)
     noises = case.parameters.noise
@@ -82,7 +82,7 @@ def test_rows_of_several_parties_are_bounded_together() -> None:
 
 
 def test_no_row_is_longer_than_its_bound_after_rounding() -> None:
-    """.1 is 409.6 steps, and so rounds up."""
+    """0.1 is 409.6 steps, and so rounds up."""
     plan = SimpleNamespace(batches=[np.array([0])], validation=np.zeros(0, int), test=np.zeros(0, int))
     prepared: Any = SimpleNamespace(plan=plan, columns=np.full((1, 3), 0.1), labels=SimpleNamespace(y=None))
     parameters = Private(1.0).parameters
@@ -112,7 +112,7 @@ def test_all_parties_noise_and_nothing_else_moves_the_weights(monkeypatch: pytes
 
 
 def test_the_noise_in_opened_weights_has_its_law() -> None:
-    """Of the sum over parties; a step that left it out, or put it in twice, would be noticed."""
+    """The law is that of the sum over parties; a step that left noise out, or added it twice, would be noticed."""
     case = Private(20.0, macs=False)
     assert case.parameters.noise is not None
     step = case.parameters.step(0, 0)
@@ -135,20 +135,20 @@ def test_every_step_of_every_epoch_has_noise_of_its_own(monkeypatch: pytest.Monk
     monkeypatch.setattr(Noise, "draw", kept)
     case = Private(1.0, batches=batches, epochs=epochs, rows=24)
     found = case.weights()
-    assert [one.shape for one in drawn] == [(batches, 7)] * (2 * epochs)  # of two parties
+    assert [one.shape for one in drawn] == [(batches, 7)] * (2 * epochs)  # noise of two parties
     assert len(np.unique(np.concatenate(drawn))) == 2 * epochs * batches * 7
     grid = 2.0 ** -(FEATURE_BITS + case.parameters.scales.residual_bits)
     of_steps = np.concatenate([drawn[2 * epoch] + drawn[2 * epoch + 1] for epoch in range(epochs)]) * grid
     expected = case.plain(epochs, of_steps)
     assert np.abs(found - expected).max() < 1e-3
     shared = of_steps.reshape(epochs, batches, 7)
-    for number in range(batches):  # what the weights would be if the batches of an epoch shared one noise
+    for number in range(batches):  # the weights if the batches of an epoch shared one noise
         of_one = np.repeat(shared[:, number : number + 1], batches, axis=1).reshape(-1, 7)
         assert np.abs(found - case.plain(epochs, of_one)).max() > 0.02
 
 
 def test_nothing_is_opened_but_masked_numbers_and_the_weights() -> None:
-    """Four rounds a step, as without noise; no bit of an epoch; and the checks of the MACs."""
+    """Each step has four rounds, as without noise; the checks of the MACs are there, but no bit for an epoch."""
     trained = train(Private(5.0, batches=2, epochs=3, macs=False))
     assert {name: one.rounds for name, one in trained.items() if name != KEY_NODE} == dict.fromkeys(
         ("hospital", "laboratory"), 4 * 2 * 3 + 1
@@ -160,7 +160,7 @@ def test_nothing_is_opened_but_masked_numbers_and_the_weights() -> None:
 
 
 def neighbours(multiplier: float) -> tuple[Private, Private]:
-    """One row's features and label, as far apart as they may be."""
+    """Return two cases in which one row's features and label are as far apart as possible."""
     one, other = Private(multiplier, macs=False), Private(multiplier, macs=False)  # the shares are the same with them
     for case, label in ((one, 0), (other, 1)):
         case.features = [block.copy() for block in case.features]
@@ -183,14 +183,16 @@ def test_no_row_moves_a_gradient_by_more_than_the_noise_is_made_for() -> None:
 
 
 def releases(case: Private, count: int) -> Floats:
-    """The sum over both parties' columns in which they differ."""
+    """Return the sum over both parties' columns in which they differ."""
     return np.array([case.weights(run=f"run-{number}")[[0, 4]].sum() for number in range(count)])
 
 
 def test_neighbours_are_told_apart_by_no_more_than_epsilon() -> None:
-    """In the direction in which they differ, on the two sides of the middle; and by more where the noise is too small
-    by far. The event is known beforehand, so that every release counts: of 64 of each, told apart without an error, the
-    bound is 1.3, and of honest ones it passes epsilon by chance in less than 1e-6 of all runs: 4e-7 for each side.
+    """Neighbours can be distinguished by at most epsilon, in the direction in which they differ.
+
+    A noise that is far too small shows a larger epsilon. The event is known beforehand, so every release counts. If 64
+    releases of each were distinguished without an error, the bound would be 1.3. The bound of honest releases passes
+    epsilon by chance in less than 1e-6 of all runs: 4e-7 for each side.
     """
     honest, count, false_alarm = RunPrivacy(EPSILON, DELTA, 1).noise_multiplier(), 64, 4e-7
     low, high = sorted(releases(case, 1)[0] for case in neighbours(0))
@@ -211,7 +213,7 @@ def test_neighbours_are_told_apart_by_no_more_than_epsilon() -> None:
 
 
 def test_noise_has_its_room_in_the_field() -> None:
-    """Less of it is left for the waves."""
+    """The waves have less of the field left."""
     bits = [Private(multiplier).parameters.scales.waves.result for multiplier in (0, 1.0, 1000.0)]
     assert bits[0] > bits[1] > bits[2]
 
@@ -220,9 +222,9 @@ def test_noise_has_its_room_in_the_field() -> None:
     ("multiplier", "options", "said"),
     [
         (1e6, {}, "so much noise does not fit into the field"),
-        (300.0, {"epochs": 50}, "noise alone would move a weight by"),
-        (1.0, {"validation_rows": 4}, "nothing is opened but weights"),
-        (1.0, {"kept_bits": 5}, "nothing is opened but weights"),
+        (300.0, {"epochs": 50}, "noise by itself would move a weight by"),
+        (1.0, {"validation_rows": 4}, "only weights are opened"),
+        (1.0, {"kept_bits": 5}, "only weights are opened"),
     ],
 )
 def test_what_cannot_be_promised_is_refused(multiplier: float, options: dict[str, Any], said: str) -> None:

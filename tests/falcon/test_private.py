@@ -1,4 +1,4 @@
-"""Falcon jobs under differential privacy, between real nodes: what is charged, when, where, and how often."""
+"""Falcon jobs under differential privacy, between real nodes: charges, their time, place and number."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def project(tmp_path: Path) -> World:
 
 
 def begun(root: Path, train: Callable[[World], str]) -> Begun:
-    """For a coordinator who keeps the receipts in the same folder."""
+    """Begin for a coordinator that keeps the receipts in the same folder."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(root / RECEIPTS))
         return Begun.by(root, train, make)
@@ -51,7 +51,7 @@ def begun(root: Path, train: Callable[[World], str]) -> Begun:
 
 @pytest.fixture(scope="module")
 def watched(tmp_path_factory: pytest.TempPathFactory) -> tuple[Begun, list[tuple[str, int]]]:
-    """The job has run once; whoever put something in, and how many charges its ledger had then."""
+    """The job has run once; the list has each party that sent inputs, and how many charges its ledger had then."""
     tell, seen = seats.DataSeat._tell, []
     root = tmp_path_factory.mktemp("trained")
 
@@ -89,7 +89,7 @@ def copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Begun],
 
 @pytest.fixture
 def again(trained: Begun, copied: Callable[[Begun], World]) -> World:
-    """Where the job has run once."""
+    """The project after the job has run once."""
     return copied(trained)
 
 
@@ -98,7 +98,7 @@ def lost(*_: Any) -> None:
 
 
 def lose(project: World, where: object, what: str, *overrides: str) -> str:
-    """A training that is lost there; its session."""
+    """Interrupt a training there, and return its session."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(where, what, lost)
         with pytest.raises(BlindfitError):
@@ -145,7 +145,7 @@ def test_another_question_is_charged(again: World, another: str) -> None:
 
 
 def test_another_snapshot_is_charged_at_all(trained: Begun, again: World) -> None:
-    """Of one party alone, and of rows that have not changed: nobody else can know."""
+    """Only one party publishes, and its rows have not changed: nobody else can know."""
     again.publish("shop-a")
     second = again.run(*PRIVATE)
     assert charges(again.root) == TWICE
@@ -158,12 +158,12 @@ def test_another_snapshot_is_charged_at_all(trained: Begun, again: World) -> Non
 def test_a_training_that_opened_nothing_has_paid_for_the_next_one(
     unopened: Begun, copied: Callable[[Begun], World]
 ) -> None:
-    """Resumed or not, and by whatever name: nobody saw the noise that was drawn."""
+    """The training may be resumed or not, and its name may change: nobody saw the noise that was drawn."""
     project = copied(unopened)
     assert charges(project.root) == ONCE
     project.run(*PRIVATE, 'name="another-name"')
     assert charges(project.root) == ONCE
-    project.run(*PRIVATE, f'falcon.resume="{unopened.session}"')  # what it opens is another draw
+    project.run(*PRIVATE, f'falcon.resume="{unopened.session}"')  # the opening uses another draw
     assert charges(project.root) == TWICE
 
 
@@ -268,7 +268,7 @@ def test_its_options_do_nothing_without_it(project: World, option: str) -> None:
 
 
 def check_dataset_of(project: World, name: str, *options: str) -> None:
-    """As the party does, of its snapshot."""
+    """Check the snapshot as the party does."""
     settings, job = load_party(project.root / f"{name}.toml"), load_job(project.root / "job.toml", list(options))
     with contextlib.closing(Store.of(settings, project.root)) as store:
         source = Snapshots(settings, project.root, store).publish("rows", other_people=True).source()
@@ -298,7 +298,7 @@ def test_levels_are_declared_by_whoever_promises_something_about_rows(project: W
     rows = len(project.table("shop-a")["id"])
     project.columns("shop-a", ward=[("north", "south")[i % 2] for i in range(rows)])
     project.set("datasets.rows.categories", ["ward"], "shop-a")
-    with pytest.raises(ConfigError, match=r"datasets\.rows\.categories: levels that are found in the rows"):
+    with pytest.raises(ConfigError, match=r"datasets\.rows\.categories: levels from the rows"):
         check_dataset_of(project, "shop-a", *PRIVATE)
     project.set("datasets.rows.categories", {"ward": ["north"]}, "shop-a")
     check_dataset_of(project, "shop-a", *PRIVATE)
@@ -306,7 +306,7 @@ def test_levels_are_declared_by_whoever_promises_something_about_rows(project: W
 
 def test_a_column_without_bounds_is_refused(project: World) -> None:
     bounds = 'falcon.feature_bounds=["x0:-4:4", "x1:-4:4"]'
-    with pytest.raises(ConfigError, match=r"falcon\.feature_bounds: x2 has none"):
+    with pytest.raises(ConfigError, match=r"falcon\.feature_bounds: x2 has no bounds"):
         check_dataset_of(project, "shop-a", *PRIVATE, bounds)
     with pytest.raises(CannotTakePart):
         project.run(*PRIVATE, bounds)
@@ -327,7 +327,7 @@ def test_with_little_noise_it_is_the_model_of_the_bounded_rows(project: World) -
     assert 0.001 < std < 0.02
     assert np.abs(np.concatenate([found[name] for name in DATA_PARTIES]) - expected).max() < 6 * std
     part = project.written("bank", session)
-    assert part["row_bound"] == 4096  # .5 times the root of three columns and the intercept, in steps of 2^-12
+    assert part["row_bound"] == 4096  # 0.5 times the root of three columns and the intercept, in steps of 2^-12
     assert part["standardiser"]["mean"]["x0"] == 0.0
     assert part["standardiser"]["std"]["x0"] == 4.0
 

@@ -1,4 +1,4 @@
-"""A training in shares over messages: what it computes, what it sends, what each party sees."""
+"""A training in shares over messages: its results, its messages, and each party's view."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_the_active_party_learns_the_figures_of_the_test_rows_and_nobody_else() 
     pairs = int(y.sum()) * int((1 - y).sum())
     assert (told.true_positives, told.positives) == (((z >= 0) & (y == 1)).sum(), (z >= 0).sum())
     assert told.loss / len(y) == pytest.approx(log_loss(y, 1 / (1 + np.exp(-z))), abs=3e-3 + 2**-8)
-    unit = 2.0 ** (math.floor(math.log2(len(y))) - 9)  # so that no row's share is read off the sum of the others'
+    unit = 2.0 ** (math.floor(math.log2(len(y))) - 9)  # so that no row's share can be read from the sum of the others'
     assert told.loss == unit * round(told.loss / unit)
     # Rows of the two classes in the same bin, or in neighbouring ones, may be counted the other way round.
     bins = np.floor(254 / (1 + np.exp(-z / 3)))
@@ -76,7 +76,7 @@ def test_weights_are_opened_in_steps_of_their_rounding() -> None:
 def test_steps_are_no_finer_than_a_quarter_of_a_weights_error(rows: int, kept: int) -> None:
     assert choose_kept_bits(rows) == kept
     assert 2.0**-kept >= 2 / math.sqrt(rows) / 4
-    assert 2 ** bits_of_opened_weight(kept) == 8 * 2**kept  # from -4 up to below 4
+    assert 2 ** bits_of_opened_weight(kept) == 8 * 2**kept  # from -4 to below 4
 
 
 def test_weights_that_grow_are_refused_and_nothing_is_opened() -> None:
@@ -134,7 +134,7 @@ def test_only_what_the_table_lists_is_sent(macs: bool) -> None:
 
 
 class Opened:
-    """What the openings of a run add up to, and every element that a message carried, by class."""
+    """Sums of a run's openings, and every element that a message carried, by class."""
 
     def __init__(self) -> None:
         self.shares: dict[str, list[Any]] = defaultdict(list)
@@ -151,7 +151,7 @@ class Opened:
 
     @property
     def sums(self) -> list[Any]:
-        """Of two parties."""
+        """Opened values of two parties."""
         return [field.total([a, b]) for a, b in zip(*self.shares.values(), strict=True)]
 
 
@@ -165,10 +165,10 @@ def opened_by(run: str, *, macs: bool = True) -> Opened:
 
 @pytest.mark.parametrize("macs", [True, False])
 def test_every_opened_value_is_uniform_but_for_the_bits(macs: bool) -> None:
-    """A simulator that draws uniform elements, and knows the bits, is not told from the run: 1e-6 for each test."""
+    """A simulator that draws uniform elements, and knows the bits, cannot be distinguished: 1e-6 for each test."""
     opened = opened_by("run-1", macs=macs)
     bits = [values for values in opened.sums if len(values) <= 2 and values[0] == 0]
-    of_labels, *of_epochs = bits if macs else [[0], *bits]  # without MACs all are believed
+    of_labels, *of_epochs = bits if macs else [[0], *bits]  # without MACs all are trusted
     assert [int(value) for value in of_labels] == [0]
     assert [len(values) for values in of_epochs] == [2, 2]
     assert {int(values[1]) for values in of_epochs} <= {0, 1}
@@ -194,7 +194,7 @@ def test_the_same_training_twice_opens_nothing_twice() -> None:
 
 
 def test_no_two_items_of_a_run_have_one_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nor of another run: whatever it is for, a mask hides one thing."""
+    """No item of another run has the same name either: a mask hides only one thing."""
     names: list[str] = []
     deal = Dealer.deal
 
@@ -229,7 +229,7 @@ def test_batches_that_do_not_fit_are_refused_before_anything_is_sent() -> None:
 async def test_a_seat_without_data_has_zeros_of_every_share() -> None:
     class Blind(BlindSeat):
         async def deal(self, item: Any) -> None:
-            """Nothing."""
+            """Do nothing."""
 
         async def agree(self, go_on: bool, /) -> bool:
             return go_on

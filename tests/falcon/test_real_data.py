@@ -1,6 +1,7 @@
-"""Real tables: as good as scikit-learn where all columns are in one place, on the same split.
+"""Real tables give results as good as those of scikit-learn with all columns in one place, on the same split.
 
-Seeds of what is dealt are fixed; others move an AUC of the bank data by up to .002, as weights are rounded by chance.
+The seeds of what is dealt are fixed. Other seeds move an AUC of the bank data by up to 0.002, as weights are rounded by
+chance.
 """
 
 from __future__ import annotations
@@ -24,14 +25,15 @@ from tests.falcon.real_data import RealCase
 BANK = Path(__file__).parents[3] / "shared" / "data" / "bank"
 CLOSE = 0.005
 BETTER = {0: 0.01}
-"""Of a split of the bank's: fewer steps than a whole fit tell its test rows better, by .0035 to .0056."""
-# Who is as good after fewer epochs is so after those of a job's defaults; the soak has all of these.
+"""Gain on a split of the bank's data: fewer steps than a whole fit classify its test rows better, by 0.0035 to 0.0056.
+"""
+# A split with good results after fewer epochs has them after a job's default too; the soak runs all of these.
 EPOCHS = FalconSettings().epochs
 FEW_EPOCHS = 5
 
 
 def splits(full: Iterable[int], few: Iterable[int], soak: Iterable[int]) -> list[Any]:
-    """Seeds, with the epochs that they are for."""
+    """Return seeds, with the epochs for which they are."""
     long = [pytest.param(seed, EPOCHS, marks=pytest.mark.soak) for seed in soak]
     return [*((seed, EPOCHS) for seed in full), *((seed, FEW_EPOCHS) for seed in few), *long]
 
@@ -52,7 +54,7 @@ def bank(seed: int, **options: object) -> RealCase:
 
 
 def aucs(case: RealCase, key: PrivateKey | None = None) -> tuple[float, float]:
-    """Of the training, and of scikit-learn on all rows but the test rows."""
+    """Return the AUC of the training, and that of scikit-learn on all rows except the test rows."""
     tested = train(case, key=key)["hospital"].tested
     assert tested is not None
     x, y, rest, test = case.table
@@ -82,7 +84,7 @@ def test_bank_marketing_is_told_as_well_as_by_scikit_learn(seed: int, epochs: in
 
 @pytest.mark.parametrize(("seed", "epochs"), splits([], [0], range(5)))
 def test_breast_cancer_with_encrypted_weights(seed: int, epochs: int, request: pytest.FixtureRequest) -> None:
-    """No sum depends on how long the key is: the soak's are of full size."""
+    """No sum depends on the length of the key: the soak's keys have full size."""
     key = request.getfixturevalue("insecure_test_key" if epochs == FEW_EPOCHS else "real_key")
     encrypted, joined = aucs(breast(seed, epochs=epochs, backend="threshold"), key)
     assert abs(encrypted - joined) < CLOSE

@@ -1,4 +1,4 @@
-"""A training that is stopped again and again, and goes on: nothing that was dealt hides two things."""
+"""A training is stopped several times, and goes on: nothing that was dealt hides two things."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EPOCHS = 3
 
 
 class Kept:
-    """What each party has kept, as its checkpoints would: of every epoch, the last run's."""
+    """State that each party has kept, as its checkpoints would: that of the last run for each epoch."""
 
     def __init__(self, names: tuple[str, ...]) -> None:
         self.of: dict[str, dict[int, Model]] = {name: {} for name in names}
@@ -32,14 +32,14 @@ class Kept:
         return Progress(keep=keep)
 
     def resumed(self) -> dict[str, Model]:
-        """Of the last epoch that all have; what was kept of later ones is dropped."""
+        """Return the state of the last epoch that all parties have; drop later epochs."""
         last = min(max(kept, default=0) for kept in self.of.values())
         self.of = {name: {epoch: kept[epoch] for epoch in kept if epoch <= last} for name, kept in self.of.items()}
         return {name: replace(kept[last]) for name, kept in self.of.items()} if last else {}
 
 
 class Dealt:
-    """Names of items, and digests of what was dealt, at the one that deals to all."""
+    """Names of items, and digests of what the key node dealt."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.names: Counter[str] = Counter()
@@ -77,7 +77,7 @@ def stopped_and_resumed(case: Case, times: int, draw: random.Random) -> Kept:
     progress = {name: kept.progress(name) for name in names}
     for run in range(times):
         with pytest.raises(DataError, match="stopped"):
-            # A whole run sends some 120 messages; what is resumed late ends before some of these.
+            # A whole run sends some 120 messages; a run that is resumed late ends before some of these.
             train(
                 case, run=f"run-{run}", models=kept.resumed(), progress=progress, wire=stopped_at(draw.randint(1, 30))
             )
@@ -89,7 +89,7 @@ def stopped_and_resumed(case: Case, times: int, draw: random.Random) -> Kept:
 
 @pytest.mark.parametrize("times", [12, pytest.param(500, marks=[pytest.mark.soak, pytest.mark.timeout(36_000)])])
 def test_nothing_is_dealt_twice(times: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And the training that goes on in the end has the weights of one that was never stopped."""
+    """In the end the training has the weights of one that was never stopped."""
     case = Case(rows=160, batches=1, options={"epochs": EPOCHS})
     plain = case.plain(EPOCHS)
     dealt = Dealt(monkeypatch)

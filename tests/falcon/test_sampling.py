@@ -1,4 +1,4 @@
-"""Batches that are drawn from all training rows: the same at everybody, and nobody's choice."""
+"""Batches are drawn from all training rows: all parties have the same, and none chooses them."""
 
 from __future__ import annotations
 

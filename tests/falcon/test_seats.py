@@ -1,4 +1,4 @@
-"""Falcon jobs between real nodes: weights, refusals, what is counted, what goes on, and predictions."""
+"""Falcon jobs between real nodes: weights, refusals, counts, resumed trainings, and predictions."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def stopped(tmp_path_factory: pytest.TempPathFactory) -> Begun:
 
 
 def check_plain_descent(root: Path, session: str, *, epochs: int) -> None:
-    # Of the grid of features, 2^-12, and of shares (tests/falcon/test_protocol.py); no row stands out here.
+    # Errors by the grid of features, 2^-12, and by shares (tests/falcon/test_protocol.py); no row stands out here.
     rows: Any = World(root).written("bank", session, "report.json")["rows"]
     assert rows["shrunk"] == 0
     assert np.abs(together(weights(World(root), session)) - plain_descent(root, epochs=epochs)).max() < 5e-4
@@ -112,21 +112,22 @@ def test_what_a_job_leaves_behind(done: tuple[Begun, JobSession]) -> None:
 # --- what is counted ------------------------------------------------------------------------------------------------
 
 
-ROWS = 216  # of a quick job
+ROWS = 216  # rows of a quick job
 LIMIT = ROWS / 4  # bits about all labels together
-WEIGHTS = 3 * 7  # of three columns
-END = math.log2(2 + 1)  # of where two epochs end, by the range only
-JUDGED_END = math.log2(3 * 2 + 1)  # or by the loss, or by both
+WEIGHTS = 3 * 7  # three columns
+END = math.log2(2 + 1)  # for the place where two epochs end, by the range only
+JUDGED_END = math.log2(3 * 2 + 1)  # the end by the range, by the loss, or by both
 
 
 def test_trainings_on_the_same_labels_add_up_until_no_more_is_opened(trained: Begun, tmp_path: Path) -> None:
-    """Each of them reveals 22.6 bits, so two fit into the limit of 54, and a new snapshot of the same people does not
-    make room for a third.
+    """Each of them reveals 22.6 bits, so two fit into the limit of 54.
+
+    A new snapshot of the same people does not make room for a third.
     """
     project = trained.copied(tmp_path)
     project.run("falcon.learning_rate=0.6")
     for snapshot in (1, 2):
-        with capture_logs() as logged, pytest.raises(PolicyRefused, match="with trainings before") as refused:
+        with capture_logs() as logged, pytest.raises(PolicyRefused, match="with earlier trainings") as refused:
             project.run("falcon.learning_rate=0.4")
         assert refused.value.field == "weight bits"
         (said,) = (entry for entry in logged if entry["event"] == "label bits")  # only the bank knows how many
@@ -147,7 +148,7 @@ def test_new_people_make_room_for_one_more_training(trained: Begun, tmp_path: Pa
     project.run("falcon.learning_rate=0.4")
     more = 3 * 8  # with more rows a weight has one more bit
     assert sum(label_bits(project)) == pytest.approx(2 * WEIGHTS + more + 3 * END)
-    with pytest.raises(PolicyRefused, match="with trainings before"):
+    with pytest.raises(PolicyRefused, match="with earlier trainings"):
         project.run("falcon.learning_rate=0.5")
 
 
@@ -156,7 +157,7 @@ def test_a_share_of_the_account_is_never_less_than_one_training(quick: World, sh
     quick.set("policy.account_shares", {"shop-a": share, "shop-b": 1.0}, "bank")
     for number in range(trainings):
         quick.run(f"falcon.learning_rate=0.{number + 4}")
-    with pytest.raises(PolicyRefused, match="with trainings before"):
+    with pytest.raises(PolicyRefused, match="with earlier trainings"):
         quick.run("falcon.learning_rate=0.8")
     assert sum(label_bits(quick)) == pytest.approx(trainings * (WEIGHTS + END))
 
@@ -166,7 +167,7 @@ def test_entries_older_than_the_period_no_longer_count(trained: Begun, tmp_path:
     project.run("falcon.learning_rate=0.6")
     with project.store("bank") as store:
         store._db.execute("UPDATE disclosures SET made = '2020-01-01T00:00:00+00:00'")
-    with pytest.raises(PolicyRefused, match="with trainings before"):
+    with pytest.raises(PolicyRefused, match="with earlier trainings"):
         project.run("falcon.learning_rate=0.4")
     project.set("policy.account_period_days", 365, "bank")
     project.run("falcon.learning_rate=0.4")
@@ -227,7 +228,7 @@ def test_where_a_party_no_longer_has_it_the_question_is_asked_anew_and_counted(
 
 def test_unrounded_weights_take_the_whole_of_every_label(unrounded: Begun, tmp_path: Path) -> None:
     nodes = World(unrounded.copied(tmp_path).root)
-    nodes.run(*REPEATABLE, "falcon.epochs=3")  # who allows it allows it again
+    nodes.run(*REPEATABLE, "falcon.epochs=3")  # a party that has allowed it allows it again
     with pytest.raises(PolicyRefused, match="weight bits"):
         nodes.run()
 
@@ -255,13 +256,13 @@ def test_columns_that_have_too_many_bits_for_the_rows_are_refused(tmp_path: Path
         ("falcon.decay=1000", "decay"),
         ('falcon.schedule="exponential"\nfalcon.decay=50', "decay: the last epoch's rate is .* of the first one's"),
         ('align={method="linkage", fields=["name"]}', "a falcon job aligns by ids"),
-        ("falcon.momentum=0.5", "momentum does nothing beside the other options"),
+        ("falcon.momentum=0.5", "momentum does nothing with the other options"),
         ("falcon.patience=0", "validation_fraction: with patience = 0"),
-        ("falcon.validation_fraction=0\nfalcon.patience=2", "patience does nothing beside the other options"),
+        ("falcon.validation_fraction=0\nfalcon.patience=2", "patience does nothing with the other options"),
         ("falcon.threshold=1", "threshold"),
-        ("falcon.model=linear\nfalcon.threshold=0.4", "threshold does nothing beside the other options"),
-        ("falcon.model=linear\nfalcon.waves=medium", "waves does nothing beside the other options"),
-        ("falcon.model=linear\nfalcon.class_weights=balanced", "class_weights does nothing beside the other options"),
+        ("falcon.model=linear\nfalcon.threshold=0.4", "threshold does nothing with the other options"),
+        ("falcon.model=linear\nfalcon.waves=medium", "waves does nothing with the other options"),
+        ("falcon.model=linear\nfalcon.class_weights=balanced", "class_weights does nothing with the other options"),
         ("falcon.sampling=random", "sampling"),
         ("falcon.batch_rows=1", "batch_rows"),
         ("falcon.backend=shared", "backend"),
@@ -287,7 +288,7 @@ def test_scores_that_grow_end_the_job_with_what_to_do(quick: World) -> None:
 
 @pytest.mark.parametrize("epoch", [1, 2])
 def test_a_training_that_stopped_goes_on_to_the_same_weights(stopped: Begun, tmp_path: Path, epoch: int) -> None:
-    """Who stopped earlier lacks what is kept of later epochs, and nothing else."""
+    """A party that stopped earlier lacks only what is kept of later epochs."""
     project, session = stopped.copied(tmp_path), stopped.session
     for name in DATA_PARTIES:
         assert epochs_at(project, name, session) == {1, 2}
@@ -301,8 +302,9 @@ THREE = (*REPEATABLE, "falcon.epochs=3")
 
 
 def test_shares_of_another_run_are_dropped_when_a_training_goes_on(quick: World) -> None:
-    """The bank kept epoch 2 of the first run and could not keep that of the second, which the shops have: it must not
-    say that it could go on from there.
+    """The bank kept epoch 2 of the first run and could not keep that of the second, which the shops have.
+
+    So the bank must not offer to go on from there.
     """
     session = stopped_after(2, quick, *THREE, party="shop-a", keeps=False)
     assert epochs_at(quick, "bank", session) == {1, 2}
@@ -314,7 +316,7 @@ def test_shares_of_another_run_are_dropped_when_a_training_goes_on(quick: World)
 
 
 def test_weights_that_are_opened_again_are_counted_again(quick: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In full: who resumes puts features in anew, and may say that it has kept less than it has."""
+    """The opening counts in full: a party that resumes sends features again, and may claim to have kept less."""
 
     def lost(*_: Any) -> None:
         raise DataError("the disk is gone")
@@ -330,7 +332,9 @@ def test_weights_that_are_opened_again_are_counted_again(quick: World, monkeypat
 
 
 def test_where_a_training_ends_is_counted_before_it_is_told(lost: Begun, tmp_path: Path) -> None:
-    """Also where it is lost before it opens a weight; and once more for the epochs that a resumed one may add."""
+    """A training that is lost before it opens a weight counts too; a resumed one counts again for the epochs it may
+    add.
+    """
     project = lost.copied(tmp_path)
     assert label_bits(project) == [pytest.approx(JUDGED_END)]
     project.run(f'falcon.resume="{lost.session}"')
@@ -341,7 +345,7 @@ def test_where_a_training_ends_is_counted_before_it_is_told(lost: Begun, tmp_pat
 def test_a_share_that_a_lost_training_has_used_lets_it_go_on_and_no_other(lost: Begun, tmp_path: Path) -> None:
     project = lost.copied(tmp_path)
     project.set("policy.account_shares", {"shop-a": 0.001, "shop-b": 0.001}, "bank")
-    with pytest.raises(PolicyRefused, match="with trainings before"):
+    with pytest.raises(PolicyRefused, match="with earlier trainings"):
         project.run("falcon.learning_rate=0.4")
     project.run(f'falcon.resume="{lost.session}"')
     assert max(label_bits(project)) == pytest.approx(WEIGHTS)
@@ -350,7 +354,7 @@ def test_a_share_that_a_lost_training_has_used_lets_it_go_on_and_no_other(lost: 
 def test_who_leaves_before_anything_is_told_pays_for_having_asked(
     quick: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whether a training is let pass tells of what those with others have told."""
+    """The answer to whether a training may run depends on what trainings with other parties have revealed."""
     train = data_party.Falcon.train
 
     async def leaves(method: Any, agreed: Any) -> Any:
@@ -367,7 +371,7 @@ def test_who_leaves_before_anything_is_told_pays_for_having_asked(
 
 
 def test_a_check_that_was_begun_and_not_passed_ends_the_training(quick: World) -> None:
-    """Whoever tampered has the MAC key then, whatever it says or does not say: nobody uses it again."""
+    """A party that tampered knows the MAC key then, with any message or none, so nobody uses the key again."""
     residues, told = check._residues, [0]
 
     async def silent(mine: Any, me: str, *more: Any) -> Any:
@@ -386,7 +390,7 @@ def test_a_check_that_was_begun_and_not_passed_ends_the_training(quick: World) -
 
 
 def test_when_a_check_fails_nothing_is_kept(quick: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A party that opens another share after an epoch: no seed, and so no part of the MAC key, is used again."""
+    """A party opens another share after an epoch: no seed, and so no part of the MAC key, is used again."""
     open_shares = seats.exchange_with_all
     told = [0]
 
@@ -412,7 +416,7 @@ def values_plus_one(values: np.ndarray) -> np.ndarray:
 
 
 def test_a_resumed_job_names_the_dataset_that_it_reads(lost: Begun, tmp_path: Path) -> None:
-    """What an operator is shown, and what a quota counts, is the dataset of the job."""
+    """The operator sees, and a quota counts, the dataset of the job."""
     project, session = lost.copied(tmp_path), lost.session
     path = project.root / "shop-a.toml"
     path.write_text(

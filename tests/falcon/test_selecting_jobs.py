@@ -50,7 +50,7 @@ def selecting(root: Path, **select: Any) -> World:
 class Done:
     world: World
     session: str
-    prepared: Sequence[Prepared]  # of each data party
+    prepared: Sequence[Prepared]  # prepared rows of each data party
 
     def report(self, party: str) -> dict[str, Any]:
         return json.loads(self.world.path("state", party, "models", self.session, "report.json").read_text())
@@ -79,10 +79,11 @@ def test_the_chosen_penalty_is_the_one_that_scikit_learn_chooses_in_the_same_fol
             losses.append(log_loss(y[fold], model.predict_proba(x[fold])))
         expected.append((np.mean(losses), np.var(losses, ddof=1) / 3, np.abs(losses - np.mean(losses)).sum()))
     steps = LossSteps(len(y), 3)
-    near = 2.0 ** (1 - steps.mean_bits)  # what a loss may differ by: rounding, and descent that has not quite ended
+    # allowed difference of a loss: rounding, and a descent that has not quite ended
+    near = 2.0 ** (1 - steps.mean_bits)
     assert [own[0] for own in expected] == pytest.approx(told["figures"], abs=near)
     for (_, squared_error, deviations), error in zip(expected, told["errors"], strict=True):
-        # The variance of three losses, each of which may differ so much: a third of its deviation each.
+        # Variance of three losses: each deviation is a third of the allowed difference.
         assert squared_error == pytest.approx(error**2, abs=steps.error(2) ** 2 + (deviations + 1.5 * near) * near / 3)
     assert told["chosen"] == int(np.argmin([own[0] for own in expected])) == 2
     assert told["points"] == ["l2 = 3.0", "l2 = 0.3", "l2 = 0.02"]
@@ -154,7 +155,7 @@ def test_a_grid_that_fits_only_before_other_trainings_is_refused_before_the_firs
         account = Account.of(world.settings("bank"), "rows")
         entry = account.entry("labels", account.label, ["another-shop"], "weights", "earlier", 100.0)
         transaction.add_disclosure(entry)
-    with pytest.raises(PolicyRefused, match="with trainings before on the same people"):
+    with pytest.raises(PolicyRefused, match="with earlier trainings on the same people"):
         world.run("falcon.epochs=2")
     assert label_bits(world) == [100.0]
 
@@ -162,7 +163,7 @@ def test_a_grid_that_fits_only_before_other_trainings_is_refused_before_the_firs
 def test_check_says_how_much_all_folds_and_the_training_reveal(tmp_path: Path) -> None:
     found = {finding.about: finding.text for finding in selecting(tmp_path).check()}
     assert found["select"].startswith(
-        "9 trainings of folds (3 grid points, 3 folds) and 1 final training reveal at most 75 bits about labels: "
+        "9 trainings of folds (3 grid points, 3 folds) and 1 final training reveal at most 75 bits about labels. "
     )
     assert "225 epochs of folds, then 25 epochs" in found["time"]
 
@@ -182,7 +183,7 @@ def test_rows_that_hold_too_little_for_a_grid_refuse_it_before_the_first_fold(
     select = program.select
 
     async def note(*arguments: Any) -> Any:
-        if isinstance(arguments[0], DataSeat):  # the dealer deals ahead
+        if isinstance(arguments[0], DataSeat):  # the key node deals ahead
             begun.append(arguments[0].me)
         return await select(*arguments)
 
@@ -206,7 +207,7 @@ def test_rows_that_hold_too_little_for_a_grid_refuse_it_before_the_first_fold(
 
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "one point": ({"select": {"grid": {"l2": [1.0]}}}, "it has one point, so there is nothing to choose"),
-    "twice": ({"select": {"grid": {"l2": [1.0, 1]}}}, "a value is there twice"),
+    "twice": ({"select": {"grid": {"l2": [1.0, 1]}}}, "a value occurs twice"),
     "many": ({"select": {"grid": {"l2": list(range(20)), "epochs": list(range(1, 20))}}}, "380 points, more than 100"),
     "folds": ({"select": {"folds": 4, "grid": {"l2": [1, 2]}}}, "select.folds: must be 3, 5 or 10"),
     "unknown": ({"select": {"grid": {"momentums": [1, 2]}}}, "select.grid.momentums is not an option"),

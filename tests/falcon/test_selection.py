@@ -28,7 +28,7 @@ def selecting(by: SelectionFigure, **options: Any) -> Case:
 
 
 def plain_figures(case: Case) -> list[tuple[list[float], float]]:
-    """Of each point: the figure of each fold and that of all rows, by the same steps on plain numbers."""
+    """Return for each point the figure of each fold and that of all rows, by the same steps on plain numbers."""
     p, chosen = case.parameters, case.parameters.selection
     assert chosen is not None
     found = []

@@ -1,4 +1,4 @@
-"""Whoever changes one message: all end, nothing is revealed, and where it can be seen who it was, it is said."""
+"""If a party changes one message, all parties end, nothing is revealed, and the error names the party where it can."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SMALL = {"epochs": 2, "patience": 1, "kept_bits": 4}
 class Training:
     """
     Attributes:
-        tested: on test rows too, whose figures are half of a run.
+        tested: True to have test rows too, whose figures take half of a run.
     """
 
     n_parties: int
@@ -34,7 +34,7 @@ class Training:
 
 @cache
 def undisturbed(training: Training) -> tuple[list[str], dict[str, Trained]]:
-    """Its messages, and what each seat ends with."""
+    """Return the messages of a run, and what each party ends with."""
     seen: list[str] = []
 
     def wire(_sender: str, _receiver: str, step: str, data: bytes) -> bytes:
@@ -50,14 +50,14 @@ def messages_of_a_run(training: Training) -> list[str]:
 
 
 def one_run(training: Training, number: int, place: int) -> tuple[BlindfitError, tuple[str, str, str]]:
-    """The first error, and what was changed; fails where the training went on to its end."""
+    """Return the first error, and what was changed; fail if the training went on to its end."""
     error, what = outcome(training, number, place)
     assert error is not None, f"{what}: not noticed"
     return error, what
 
 
 def outcome(training: Training, number: int, place: int) -> tuple[BlindfitError | None, tuple[str, str, str]]:
-    """As `one_run`; no error where nobody noticed, and the models are those of an undisturbed run."""
+    """Return the same as `one_run`; no error if nobody noticed, and the models are those of an undisturbed run."""
     tamper, error = Tamper(number, place), None
     try:
         same(train(training.case, wire=tamper.wire), undisturbed(training)[1])
@@ -73,18 +73,23 @@ def same(models: dict[str, Trained], expected: dict[str, Trained]) -> None:
 
 
 def check_named(error: BlindfitError, what: tuple[str, str, str], n_parties: int) -> None:
-    """With two parties a message that is not its commitment, or another digest, names its sender."""
+    """Check that a message that differs from its commitment, or another digest, names its sender between
+    two parties.
+    """
     sender, _receiver, step = what
     if isinstance(error, MalformedMessage) and step != "OpenedShares" and step != "MaskedInput":
         assert error.culprit == sender or n_parties > 2
     if step == "Correction":
         assert isinstance(error, MacCheckFailed)
     if step in ("MaskedInput", "CheckSeed", "Residue", "ResidueCommitment"):
-        assert isinstance(error, MalformedMessage)  # by digests and commitments, before any MAC is looked at
+        assert isinstance(error, MalformedMessage)  # digests and commitments are compared before any MAC
 
 
 def check_noticed_or_unused(error: BlindfitError | None, what: tuple[str, str, str], n_parties: int) -> None:
-    """Of a comparison's two sets of dealt bits one is thrown away, by an opened number that is uniform."""
+    """Check that a change was noticed, or was in the set of bits that the comparison does not take.
+
+    The key node deals two sets of bits for each comparison, and an opened uniform number discards one.
+    """
     if error is None:
         assert what[2] == "Correction"
     else:
@@ -104,7 +109,7 @@ def test_a_change_of_any_kind_of_message_ends_the_training(step: str, n_parties:
 
 
 def test_a_change_is_noticed_before_a_weight_is_opened() -> None:
-    """Whichever message it is but of the last round: no party has unmasked anything."""
+    """This holds for every message before the last round: no party has unmasked anything."""
     training = Training(2, tested=True)
     last = len(messages_of_a_run(training))
     for number in np.linspace(1, last, 6).astype(int).tolist():
@@ -124,17 +129,20 @@ def test_ten_thousand_single_changes_all_end_the_training(_of_ten_thousand: int)
 
 
 def test_a_dealt_bit_that_is_not_taken_is_the_only_change_without_consequence() -> None:
-    """Places after one another in what is dealt for a comparison: of some the one set is taken, of some the other."""
+    """The test changes successive places of what is dealt for a comparison: some are in the set that is taken."""
     training = Training(2)
     number = max(n for n, name in enumerate(messages_of_a_run(training), 1) if name == "Correction")
-    ends = [outcome(training, number, place) for place in range(4)]  # the first of it: weights against their limits
+    # the first comparison: weights against their limits
+    ends = [outcome(training, number, place) for place in range(4)]
     for error, what in ends:
         check_noticed_or_unused(error, what, 2)
     assert {error is None for error, _ in ends} == {True, False}
 
 
 def test_a_dealer_that_is_wrong_is_noticed_by_the_macs_or_by_lengths() -> None:
-    """Not in general: who deals wrongly and knows the MAC key can make the MACs fit (docs/falcon.md)."""
+    """This does not hold in general: a key node that knows the MAC key can make the MACs fit
+    (docs/explanation/falcon.md).
+    """
     training = Training(2)
     numbers = [number for number, name in enumerate(messages_of_a_run(training), 1) if name == "Correction"]
     error, what = one_run(training, numbers[len(numbers) // 2], place=99)

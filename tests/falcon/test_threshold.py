@@ -1,4 +1,4 @@
-"""Training on encrypted weights: what it computes, what it sends, what each party decrypts, and what is refused."""
+"""Training on encrypted weights: its results, its messages, each party's decryptions, and refusals."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def encrypted_case(key: PrivateKey, n_parties: int = 2, *, rows: int = 340, **op
 
 
 def bound(case: Case, epochs: int) -> float:
-    """Of the norm of what weights differ by. A step with a rate below 2 / curvature makes no error larger, and adds
+    """Bound the norm of the weights' error. A step with a rate below 2 / curvature makes no error larger, and adds
 
         rate x |x_i| x the error of a residual: the fit's and the waves', one unit of residual bits, and a quarter of
             the score's: one unit for each party, and of each s x_j, half a unit of the features', of u_j = w_j / s
@@ -128,7 +128,7 @@ def test_training_stops_where_the_loss_no_longer_falls(insecure_test_key: Privat
 
 
 def test_rounded_weights_and_what_they_are_worth(insecure_test_key: PrivateKey) -> None:
-    """The figures are of the weights that are opened, to the active party alone."""
+    """The figures are those of the opened weights, and only the active party gets them."""
     case = encrypted_case(insecure_test_key, kept_bits=5)
     trained = train(case, key=insecure_test_key)
     found, p = weights_of(case, trained), case.parameters
@@ -189,8 +189,9 @@ def stopped(insecure_test_key: PrivateKey) -> tuple[Case, Floats, dict[str, list
 def test_a_training_goes_on_from_what_was_kept(
     insecure_test_key: PrivateKey, stopped: tuple[Case, Floats, dict[str, list[dict[str, Any]]]]
 ) -> None:
-    """Under the same seeds and key, in a session of another name: other masks, the same weights; twice from one state
-    nothing that leaves a party comes again.
+    """The session has another name, and the same seeds and key: the masks differ, the weights are the same.
+
+    Of two runs from one state, no message of a party occurs twice.
     """
     case, whole, kept = stopped
     public_key = insecure_test_key.public_key
@@ -215,7 +216,7 @@ def test_what_was_kept_is_read_as_it_was(
         with pytest.raises(DataError):
             from_state(damaged, 2, "falcon.resume", public_key)
     with pytest.raises(DataError):
-        from_state(state, 2, "falcon.resume")  # as of a training in shares
+        from_state(state, 2, "falcon.resume")  # a checkpoint of a training in shares
 
 
 # --- what is sent -----------------------------------------------------------------------------------------------------
@@ -225,8 +226,8 @@ class Sent:
     """Every ciphertext and partial decryption that left a party, and every element.
 
     Attributes:
-        ciphertexts: once for each message.
-        opened: what openings add up to, of two parties, but of short vectors: the bits.
+        ciphertexts: one for each message.
+        opened: sums of two parties' openings, without short vectors, which are the bits.
     """
 
     def __init__(self) -> None:
@@ -264,7 +265,8 @@ def test_only_what_the_table_lists_is_sent(insecure_test_key: PrivateKey) -> Non
     train(case, network=network, key=insecure_test_key)
     assert not network.unread
     sent = {(step, network.roles[sender], network.roles[receiver]) for sender, receiver, step in network.sent}
-    others = {"CheckCommitment", "CheckSeed", "ResidueCommitment", "Residue", "ChosenPoint"}  # of MACs, or of a grid
+    # messages of MACs, or of a grid
+    others = {"CheckCommitment", "CheckSeed", "ResidueCommitment", "Residue", "ChosenPoint"}
     expected = {
         (arrow.message.__name__, sender, receiver)
         for arrow in falcon.TABLE.arrows
@@ -272,14 +274,14 @@ def test_only_what_the_table_lists_is_sent(insecure_test_key: PrivateKey) -> Non
         for receiver in arrow.receivers
         if (sender, receiver) != ("active", "active")
         and arrow.message.__name__ not in others
-        # labels alone are put in, and rows stay where they are
+        # only labels are sent, and rows stay where they are
         and (arrow.message.__name__, sender) != ("MaskedInput", "passive")
     }
     assert sent == expected
 
 
 def test_every_ciphertext_that_leaves_is_fresh(insecure_test_key: PrivateKey) -> None:
-    """In two trainings on equal data, too; each message goes to one other party here."""
+    """Two trainings on equal data share none either; here each message goes to one other party."""
     n = insecure_test_key.public_key.n
     runs = []
     for run in ("run-1", "run-1"):
@@ -297,12 +299,12 @@ def test_every_ciphertext_that_leaves_is_fresh(insecure_test_key: PrivateKey) ->
 
 
 class Watched:
-    """What all parties of a training mask, decrypt and open for ciphertexts, each under its converter.
+    """Numbers that all parties of a training mask, decrypt and open for ciphertexts, each by its converter.
 
     Attributes:
         masked: summands and masks of each conversion to shares, by party.
-        decrypted: in the same order, what each helped to decrypt.
-        hiding: opened for ciphertexts, and the masks that a party had in it.
+        decrypted: sums that each party helped to decrypt, in the same order.
+        hiding: sums opened for ciphertexts, and the masks that a party had in them.
     """
 
     def __init__(self, key: PrivateKey, patch: pytest.MonkeyPatch) -> None:
@@ -342,11 +344,11 @@ def watched(insecure_test_key: PrivateKey, monkeypatch: pytest.MonkeyPatch) -> W
 def test_nothing_is_decrypted_but_sums_under_every_partys_masks(
     insecure_test_key: PrivateKey, watched: Watched, n_parties: int
 ) -> None:
-    """Masks are new each time, as large as the bound asks for; what they hide is below that bound."""
+    """Masks are new each time, as large as the bound requires; the numbers under them are below that bound."""
     case = encrypted_case(insecure_test_key, n_parties, rows=180, epochs=2, kept_bits=5)
     train(case, key=insecure_test_key)
     conversions = len(watched.masked[0])
-    # of each epoch: its batches' scores, weights for their range; then weights, and scores of the test rows
+    # numbers of each epoch: its batches' scores, weights for their range; then weights, and scores of the test rows
     assert conversions == 2 * (2 + 1) + 2
     opened = 0
     for number in range(conversions):
@@ -373,12 +375,14 @@ def test_nothing_is_decrypted_but_sums_under_every_partys_masks(
                 for e, a in zip(sums, drawn, strict=True)
             ]
         )
-        if n_parties == 2:  # less its own masks: uniform over the other's
+        if n_parties == 2:  # without its own masks: uniform over the other's
             assert stats.kstest(hidden, "uniform").pvalue > NO_CHANCE
 
 
 def test_every_opened_value_is_uniform_but_for_the_bits(insecure_test_key: PrivateKey, watched: Watched) -> None:
-    """Those for ciphertexts, as sums of two uniform masks, are uniform less one party's; each comes at both."""
+    """Values opened for ciphertexts are sums of two uniform masks: uniform without one party's; both
+    parties have each.
+    """
     sent = Sent()
     case = encrypted_case(insecure_test_key, kept_bits=5, patience=3)
     train(case, wire=sent.wire, key=insecure_test_key)
@@ -413,10 +417,10 @@ def test_the_same_training_under_another_name_opens_nothing_twice(insecure_test_
 
 
 def received(case: Case, key: PrivateKey, *, min_bits: int, index: int | None = None, parties: int = 2) -> Any:
-    """By the second party of a case, of what was dealt.
+    """Return what the second party of a case receives of the dealt key.
 
     Args:
-        index: whose share it is sent.
+        index: place of the party whose share it is sent.
     """
     names, network = case.parameters.data_parties, network_of(case)
 
@@ -465,14 +469,14 @@ def test_without_a_share_of_the_key_nothing_begins(insecure_test_key: PrivateKey
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"optimiser": OptimiserSettings(0.5, optimiser="momentum", momentum=0.5)}, "without momentum"),
-        ({"optimiser": OptimiserSettings(0.5, l1=0.1)}, "without l1"),
-        ({"model": "linear"}, "without linear models"),
-        ({"weighted": True}, "without class weights"),
-        ({"macs": True}, "without MACs"),
-        ({"model": "linear", "macs": True}, "without linear models, MACs"),
+        ({"optimiser": OptimiserSettings(0.5, optimiser="momentum", momentum=0.5)}, "do not support momentum"),
+        ({"optimiser": OptimiserSettings(0.5, l1=0.1)}, "do not support l1"),
+        ({"model": "linear"}, "do not support linear models"),
+        ({"weighted": True}, "do not support class weights"),
+        ({"macs": True}, "do not support MACs"),
+        ({"model": "linear", "macs": True}, "do not support linear models, MACs"),
         ({"optimiser": OptimiserSettings(0.5, l2=1.9, schedule="constant")}, "l2 shrinks weights too far"),
-        ({"epochs": MOST_VALUES // 240 + 1}, "residuals become ciphertexts"),
+        ({"epochs": MOST_VALUES // 240 + 1}, "residuals would become ciphertexts"),
         ({"key_bits": 100}, "a score does not fit under a 100-bit key"),
     ],
     ids=str,
@@ -491,7 +495,7 @@ def test_what_encrypted_weights_do_not_do_is_refused(
 
 @pytest.mark.parametrize("name", CHOICES)
 def test_no_residual_is_too_large_to_become_a_ciphertext(insecure_test_key: PrivateKey, name: str) -> None:
-    """Of any score; and twice as fine, it could be."""
+    """This holds for any score; with twice the precision it would not."""
     case = encrypted_case(insecure_test_key, waves_name=name)
     scales = EncryptedScales(case.parameters)
     largest = residual_bound(CHOICES[name], RESIDUAL_WAVES, 1.0) >> scales.residual_shift
@@ -501,21 +505,21 @@ def test_no_residual_is_too_large_to_become_a_ciphertext(insecure_test_key: Priv
 
 
 def test_no_opened_weight_is_too_large_to_become_a_ciphertext() -> None:
-    """As with_weights makes of those in steps of their rounding, up to WEIGHT_BOUND."""
+    """Function with_weights makes integers from weights in steps of their rounding, up to WEIGHT_BOUND."""
     assert falcon.WEIGHT_BOUND * 2.0 ** choose_kept_bits(MOST_ROWS) < 2**VALUE_BITS
 
 
 def test_features_are_clipped_to_what_masks_are_for() -> None:
-    """On the grid as well; and the intercept's ones are smaller."""
+    """The grid keeps the limit as well, and the intercept's ones are smaller."""
     assert 1.0 <= CLIPPED_TO <= FEATURE_BOUND
     assert Fixed.from_reals(np.array([CLIPPED_TO, -CLIPPED_TO]), FEATURE_BITS).bound <= FEATURE_BOUND * 2**FEATURE_BITS
 
 
 def worst(case: Case, key: PrivateKey, signs: list[int]) -> tuple[float, float, int]:
-    """The largest weight, and score, of a party whose features are as large as any, when every residual is.
+    """Return the largest weight and score of a party, if its features and all residuals are as large as possible.
 
     Args:
-        signs: of each step's residuals.
+        signs: sign of each step's residuals.
     """
     p, scales = case.parameters, EncryptedScales(case.parameters)
     x = np.full((p.batch_rows[0], 1), round(FEATURE_BOUND * 2**FEATURE_BITS), dtype=np.int64)
@@ -542,7 +546,7 @@ def worst(case: Case, key: PrivateKey, signs: list[int]) -> tuple[float, float, 
 def test_no_weight_and_no_score_is_larger_than_its_masks_are_for(
     insecure_test_key: PrivateKey, optimiser: OptimiserSettings
 ) -> None:
-    """Whatever the residuals are, at features as large as they are clipped to; without l2 the bound is nearly met."""
+    """This holds for any residuals, and features at their limits; without l2 the bound is nearly met."""
     case = encrypted_case(insecure_test_key, rows=108, optimiser=optimiser)
     case.parameters = p = replace(case.parameters, batch_rows=(4, 4))
     scales = EncryptedScales(p)

@@ -1,4 +1,4 @@
-"""Jobs on encrypted weights between real nodes: weights, where the key is, what goes on, and what is refused."""
+"""Jobs on encrypted weights between real nodes: weights, the place of the key, resumed jobs, and refusals."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def project(tmp_path: Path) -> World:
 
 @dataclass
 class Dealt:
-    """What the key node made and dealt."""
+    """Keys and shares that the key node made and dealt."""
 
     keys: list[PrivateKey] = field(default_factory=list)
     shares: list[KeyShare] = field(default_factory=list)
@@ -68,7 +68,7 @@ def small_keys() -> Iterator[None]:
 
 
 def found_in(root: Path, numbers: Sequence[int]) -> set[int]:
-    """Those that a file there has, as octets or as digits."""
+    """Return the numbers that a file there has, as octets or as digits."""
     contents = [path.read_bytes() for path in root.rglob("*") if path.is_file()]
     assert contents
     lowered = [content.lower() for content in contents]
@@ -95,7 +95,7 @@ def test_a_job_goes_on_to_the_weights_of_plain_descent_and_its_key_is_nowhere(pr
     resumed = project.run(*REPEATABLE, ENCRYPTED, f'falcon.resume="{session}"')
     assert len(dealt.keys) == 1
     found = together(weights(project, resumed.id))
-    # Of the grid of features, 2^-12, and of encrypted weights (tests/falcon/test_threshold.py).
+    # Errors by the grid of features, 2^-12, and by encrypted weights (tests/falcon/test_threshold.py).
     assert np.abs(found - plain_descent(project.root, epochs=2)).max() < 5e-4
     assert not found_in(project.root / "state", secrets)
 
@@ -117,7 +117,7 @@ def test_weights_may_stay_shared_and_be_tested_there(project: World, small_keys:
 @pytest.mark.parametrize(
     ("overrides", "said"),
     [
-        (['falcon.security="malicious"'], r"nothing checks what parties do to ciphertexts.*semi-honest"),
+        (['falcon.security="malicious"'], r"nothing checks the work on ciphertexts.*semi-honest"),
         (["falcon.model=linear", "falcon.schedule=constant"], r'model: "linear" takes backend = "shares"'),
         (["falcon.optimiser=momentum"], r'optimiser: "momentum" takes backend = "shares"'),
         (["falcon.l1=0.1"], r'l1: "0\.1" takes backend = "shares"'),
@@ -140,7 +140,7 @@ def test_what_encrypted_weights_do_not_do_is_refused(project: World, overrides: 
 
 
 def test_a_key_of_a_size_does_nothing_where_all_is_in_shares(project: World) -> None:
-    with pytest.raises(BlindfitError, match="key_bits does nothing beside the other options, remove it"):
+    with pytest.raises(BlindfitError, match="key_bits does nothing with the other options, remove it"):
         load_job(project.root / "job.toml", ["falcon.key_bits=3072"])
     job = load_job(project.root / "job.toml", ["falcon.key_bits=3072", ENCRYPTED]).parameters
     assert isinstance(job, FalconJob)
@@ -166,6 +166,6 @@ def test_more_residuals_than_their_masks_hide_are_refused(
 ) -> None:
     monkeypatch.setattr(encrypted_descent, "MOST_VALUES", 200)
     with pytest.raises(
-        PolicyRefused, match=r"falcon: \d+ residuals become ciphertexts, under masks that hide 200 well"
+        PolicyRefused, match=r"falcon: \d+ residuals would become ciphertexts; masks hide only 200 well"
     ):
         project.run(ENCRYPTED, *REPEATABLE)

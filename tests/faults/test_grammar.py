@@ -1,4 +1,4 @@
-"""The texts of faults: what they mean, and one clear line for each that means nothing."""
+"""The texts of faults: their meaning, and one clear line for each text without one."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ def test_a_text_means(text: str, verb: str, party: str, moment: dict[str, object
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("", "it does not name a verb, a party and a moment"),
-        ("kill", "it does not name a verb, a party and a moment"),
-        ("kill shop", "it does not name a verb, a party and a moment"),
-        ("kill shop at", "it does not name a verb, a party and a moment"),
-        ("kill shop epoch 3", "it does not name a verb, a party and a moment"),
+        ("", "the text does not name a verb, a party and a moment"),
+        ("kill", "the text does not name a verb, a party and a moment"),
+        ("kill shop", "the text does not name a verb, a party and a moment"),
+        ("kill shop at", "the text does not name a verb, a party and a moment"),
+        ("kill shop epoch 3", "the text does not name a verb, a party and a moment"),
         ("kil shop at start", "the verb kil is unknown"),
         ("KILL shop at start", "the verb KILL is unknown"),
         ("kill Shop at start", "Shop is not a party's name"),
-        ("kill shop\x1b[31m at start", "it is no text of at most 200 printable characters"),
-        ("kill shop at step \x07", "it is no text of at most 200 printable characters"),
-        (f"kill shop at step {'x' * 200}", "it is no text of at most 200 printable characters"),
+        ("kill shop\x1b[31m at start", "the text must have at most 200 printable characters"),
+        ("kill shop at step \x07", "the text must have at most 200 printable characters"),
+        (f"kill shop at step {'x' * 200}", "the text must have at most 200 printable characters"),
         ("kill shop at epoch 0", "0 is not an epoch"),
         ("kill shop at epoch -1", "-1 is not an epoch"),
         ("kill shop at epoch 1.5", "1.5 is not an epoch"),

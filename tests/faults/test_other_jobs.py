@@ -95,9 +95,7 @@ def test_only_a_study_of_a_real_job_charges_and_says_so(tmp_path: Path) -> None:
     world = shop_and_meter(tmp_path)
     real = study(world, "cut meter at start for 200ms")
     assert real.done.returncode == 0, real.done.stderr
-    assert "the faults happen to a real job: what it charges stays charged, also if it fails; add --rehearse" in (
-        real.done.stdout
-    )
+    assert "the faults happen to a real job: its charges stay, even if it fails; add --rehearse" in (real.done.stdout)
     assert spent(world, "meter") == 1
     shutil.rmtree(world.path("out"))
     rehearsed = study(world, "freeze meter at start for 200ms", more=("--rehearse",))

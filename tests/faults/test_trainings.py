@@ -17,7 +17,7 @@ from tests.faults.trainings import MAKERS, falcon, taylor
 from tests.world.vertical import ROLES, SHOPS, weights
 
 STOPPED_IN_CHECK = "it stopped during a check of its shares, after which no training goes on"
-SHORT = {"step_s": 8.0, "reconnect_s": 6.0}  # on a busy machine a party that is well takes seconds for a handshake
+SHORT = {"step_s": 8.0, "reconnect_s": 6.0}  # on a busy machine a healthy party takes seconds for a handshake
 
 
 def test_a_killed_party_is_named_and_the_hint_leads_on(tmp_path: Path) -> None:
@@ -27,7 +27,7 @@ def test_a_killed_party_is_named_and_the_hint_leads_on(tmp_path: Path) -> None:
     assert studied.done.returncode == 1
     assert f"error: {party}'s process was killed (SIGKILL) in the middle of the job" in studied.done.stderr
     assert f'this command killed it, as the fault "kill {party} at epoch 2" asks' in studied.done.stderr
-    assert "when it is mended, go on from the last epoch: --set taylor.resume=" in studied.done.stderr
+    assert "after the cause is mended, go on from the last epoch: --set taylor.resume=" in studied.done.stderr
     assert studied.faults["cause"] == party
     assert studied.faults["never"] == []
     assert studied.lines("fault") == ["is killed (SIGKILL)"]
@@ -44,7 +44,7 @@ def test_a_command_that_is_stopped_while_a_party_starts_again_keeps_the_timeline
     with mock.patch.object(Study, "start_again", side_effect=KeyboardInterrupt):
         studied = study(taylor(tmp_path), "restart shop-b at epoch 2", more=("--rehearse",))
     assert studied.done.returncode == ExitCode.STOPPED
-    assert "shop-b was not up again, and no job goes on" in studied.done.stderr
+    assert "shop-b was not running again, so the job has ended" in studied.done.stderr
     assert studied.lines("fault") == ["is killed (SIGKILL)"]
     assert studied.faults["rehearsal"] == STAMP
 
@@ -89,7 +89,9 @@ def test_what_was_killed_before_a_checkpoint_ends_with_the_way_on(tmp_path: Path
     world.set(f"{system}.epochs", 2, "job")
     studied = study(world, "restart shop-a at start")
     assert studied.done.returncode == 1
-    assert "the party is up again, and there was no checkpoint to go on from: run the job again" in studied.done.stderr
+    assert (
+        "the party is running again, but there is no checkpoint to go on from: run the job again" in studied.done.stderr
+    )
     assert studied.lines("fault") == ["is killed (SIGKILL)", "is started again"]
     done = world.blindfit("run", "job.toml", "--out", "again")
     assert done.returncode == 0, done.stderr
@@ -101,7 +103,7 @@ def test_a_party_that_is_frozen_for_a_while_holds_the_job_up(tmp_path: Path) -> 
     assert studied.done.returncode == 0, studied.done.stderr
     frozen, thawed = studied.lines("fault")
     assert frozen == "is frozen (SIGSTOP) for 0.3 s; the job ends if it is silent for 40 s"
-    assert thawed == "goes on (SIGCONT): its time is up"
+    assert thawed == "goes on (SIGCONT): its time is over"
 
 
 def test_a_party_that_is_cut_off_for_a_while_holds_the_job_up(tmp_path: Path) -> None:
@@ -110,7 +112,7 @@ def test_a_party_that_is_cut_off_for_a_while_holds_the_job_up(tmp_path: Path) ->
     assert studied.done.returncode == 0, studied.done.stderr
     assert studied.lines("fault") == [
         "is cut off from all other parties for 0.3 s; the job ends if that lasts 70 s",
-        "can be reached again: its time is up",
+        "can be reached again: its time is over",
     ]
 
 
@@ -137,7 +139,7 @@ def test_a_party_that_stays_frozen_is_named_when_a_deadline_passes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     party = "notary"
-    monkeypatch.setattr(session, "CANCEL_TIMEOUT_S", 0.5)  # which a frozen party makes everybody wait
+    monkeypatch.setattr(session, "CANCEL_TIMEOUT_S", 0.5)  # a frozen party makes everybody wait for it
     world = taylor(tmp_path, timeouts=SHORT)
     studied = study(world, f"freeze {party} at epoch 2")
     assert studied.done.returncode == 1

@@ -1,6 +1,6 @@
-"""A hint is followed: what is refused, what the text says to do, and that it then is not refused any more.
+"""A hint is followed: a refusal comes, the test does what its text advises, and the refusal is gone.
 
-Each case declares the text of the code that it follows, with {} for what is computed; tests/hints/test_all_followed.py
+Each case declares the text of the code that it follows, with {} for computed parts. tests/hints/test_all_followed.py
 compares these texts with all hints of the code.
 """
 
@@ -26,7 +26,7 @@ SETS = re.compile(
 
 
 def _pattern(text: str) -> re.Pattern[str]:
-    """Of a text of the code, whatever was put in the place of its {} or {name}."""
+    """Return the pattern of a text of the code, with any text in the place of its {} or {name}."""
     parts = re.split(r"\{[a-z_]*\}", text)
     return re.compile(
         "(.*?)".join(map(re.escape, parts)) + ("$" if text.endswith("}") and not parts[-1] else ""), re.DOTALL
@@ -34,12 +34,12 @@ def _pattern(text: str) -> re.Pattern[str]:
 
 
 def says(text: str) -> str:
-    """A text of the code that a case of a table follows."""
+    """Return a text of the code that a case of a table follows."""
     return text
 
 
 class Told:
-    """What was said when something was refused."""
+    """Texts of a refusal."""
 
     def __init__(self, declared: str) -> None:
         self.declared, self.text = declared, ""
@@ -60,11 +60,11 @@ class Told:
 
     @property
     def sets(self) -> list[str]:
-        """The same as `--set` takes it."""
+        """Every `table.option=value` of the text, as `--set` takes it."""
         return [f"{name}={value}" for name, value in SETS.findall(self.text)]
 
     def set(self, option: str) -> str:
-        """Of one of them; the text may say before what it is now."""
+        """Return the setting of one of these options; the text may give its present value before."""
         return [text for text in self.sets if text.startswith(f"{option}=")][-1]
 
     @property
@@ -75,7 +75,7 @@ class Told:
 
 @contextmanager
 def refused(declared: str) -> Iterator[Told]:
-    """What is done in it is refused with this text, by an error of ours; also to others, if they are told of it."""
+    """Check that the block is refused with this text, by an error of ours, and at other parties if they receive it."""
     told = Told(declared)
     with pytest.raises(BlindfitError) as caught:
         yield told
@@ -90,7 +90,7 @@ def _said(error: BlindfitError) -> str:
 
 
 def refused_value(declared: str, text: str) -> Told:
-    """The same of a text that was said, such as a command's."""
+    """Return the value that a printed text, such as a command's, refuses."""
     told = Told(declared)
     told.hear(text)
     return told
@@ -102,7 +102,7 @@ def refused_command(declared: str, done: Done) -> Told:
 
 
 def found(declared: str, findings: Iterable[Finding], *levels: str) -> Told:
-    """The finding of the pre-flight that says so."""
+    """Return the finding of the pre-flight with this text."""
     told = Told(declared)
     wanted = [finding for finding in findings if finding.level in (levels or ("refuses", "warning"))]
     said = [finding.text for finding in wanted if told.is_in(finding.text)]
@@ -117,7 +117,7 @@ def not_found(told: Told, findings: Iterable[Finding]) -> None:
 
 
 def led_past(told: Told, follow: Callable[[], object]) -> None:
-    """What the hint says is done, and the same refusal does not come; another one may."""
+    """Do what the hint asks, and check that the same refusal does not come; another one may."""
     said = ""
     try:
         follow()
@@ -127,7 +127,7 @@ def led_past(told: Told, follow: Callable[[], object]) -> None:
 
 
 def changed(values: Mapping[str, Any], path: str, value: Any) -> dict[str, Any]:
-    """A copy with another value; None takes the option away."""
+    """Return a copy with another value; None removes the option."""
     first, _, rest = path.partition(".")
     copy = dict(values)
     if rest:

@@ -1,9 +1,8 @@
-"""Every place in the code that tells a user what to do next, found in the syntax tree.
+"""Every place in the code that advises a user what to do next, found in the syntax tree.
 
 A text is a hint if it is given as `hint=`, as a policy's reason, as the advice of a leak, as a finding of the
-pre-flight, or as the ValueError of a settings class; so is an error without a hint that says what to remove. A text
-that comes from a variable, a constant or a function's return is looked up by name. A value that is put into a text is
-written {}.
+pre-flight, or as the ValueError of a settings class. An error without a hint that names what to remove is a hint too. A
+text from a variable, a constant or a function's return is looked up by name. A value in a text is written {}.
 """
 
 from __future__ import annotations
@@ -91,7 +90,8 @@ class Module:
         for node in ast.walk(self.tree):
             if isinstance(node, ast.Call):
                 yield from _given_to(node)
-            if isinstance(node, ast.FunctionDef) and node.name == "refusals":  # of a policy: the field, and the reason
+            # refusals of a policy: the field, and the reason
+            if isinstance(node, ast.FunctionDef) and node.name == "refusals":
                 for inner in ast.walk(node):
                     if isinstance(inner, ast.Yield) and isinstance(inner.value, ast.Tuple):
                         yield inner.value.elts[1]
@@ -138,7 +138,7 @@ class Module:
 
     @cached_property
     def scopes(self) -> dict[int, int]:
-        """By name and assignment, the function that it is in: the outermost, 0 for the module's own."""
+        """The function of each name and assignment: the outermost one, 0 for the module."""
         found = {}
         for node in self.tree.body:
             for outer in node.body if isinstance(node, ast.ClassDef) else [node]:
@@ -148,7 +148,7 @@ class Module:
 
     @cached_property
     def assigned(self) -> dict[tuple[int, str], list[ast.expr]]:
-        """By function, and name."""
+        """Assigned values by function and name."""
         found: dict[tuple[int, str], list[ast.expr]] = {}
         for node in ast.walk(self.tree):
             if isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign | ast.NamedExpr) and node.value is not None:
@@ -167,7 +167,7 @@ class Module:
 
     @cached_property
     def returns(self) -> dict[str, list[ast.expr]]:
-        """By function of the module."""
+        """Returned values by function of the module."""
         return {node.name: _returned_by(node) for node in self.tree.body if isinstance(node, ast.FunctionDef)}
 
     @cached_property
@@ -208,7 +208,7 @@ def _returned_by(function: ast.FunctionDef) -> list[ast.expr]:
 
 
 def parts_of(value: ast.expr) -> Iterator[ast.expr]:
-    """What a text is put together of."""
+    """Yield the parts of a text."""
     if isinstance(value, ast.BinOp):
         yield from itertools.chain(parts_of(value.left), parts_of(value.right))
     elif isinstance(value, ast.IfExp):
@@ -236,7 +236,7 @@ def parts_of(value: ast.expr) -> Iterator[ast.expr]:
 
 
 def texts_of(value: ast.expr) -> Iterable[str]:
-    """All that a text can be, with {} for a part that is computed."""
+    """Return all that a text can be, with {} for a part that is computed."""
     if isinstance(value, ast.Constant) and isinstance(value.value, str):
         return [value.value]
     if isinstance(value, ast.JoinedStr):

@@ -1,4 +1,4 @@
-"""No hint that names an option, a value, a flag or a command is without a case that follows it."""
+"""Every hint that names an option, a value, a flag or a command has a case that follows it."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from tests.hints.sites import Site, all_sites
 
 TESTS = Path(__file__).parents[1]
 FOLLOWING = "tests.hints.following"
-DECLARING = ("says", "Told", "refused", "refused_by", "refused_value", "refused_command", "found")  # of that module
-LEAST_CHARS = 12  # of a text that says which hint is meant
+# functions of that module
+DECLARING = ("says", "Told", "refused", "refused_by", "refused_value", "refused_command", "found")
+LEAST_CHARS = 12  # shortest text that identifies a hint
 
 
 def declared() -> dict[str, str]:
-    """The texts that cases follow, and where: here, and wherever else a test does what a refusal says."""
+    """Return the texts that cases follow, and their places, in this folder and in other tests."""
     texts = {}
     for path in sorted(TESTS.rglob("test_*.py")):
         if FOLLOWING not in path.read_text("utf-8"):
@@ -76,6 +77,6 @@ def test_what_counts_as_naming_something() -> None:
         "restore it from a backup",
         "rename one of the two",
         "is the disk full?",
-        "write ids alike in every table",
+        "write ids in the same form in every table",
     ]
     assert not any(Site("", 0, text).names_something for text in others)

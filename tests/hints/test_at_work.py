@@ -1,4 +1,4 @@
-"""What ends a job that runs, or a plan: computations that take long, parties that are elsewhere, rows that are none."""
+"""Causes that end a running job or a plan: long computations, parties elsewhere, missing rows."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_task_that_takes_long() -> None:
 
 @pytest.mark.parametrize("rows", ["held-out", "all"])
 def test_an_evaluation_without_rows(rows: str) -> None:
-    """Of all rows there are none where a dataset has none; then no option leads to some."""
+    """An evaluation on all rows has no rows if the dataset has none; then no option leads to some."""
     job = EvaluateJob.model_validate({"evaluate": {"session": "s1", "rows": rows}, "privacy": {"epsilon": 1.0}})
     none, some = Scored((), np.zeros(0)), Scored(("a",), np.ones(1))
     with pytest.raises(DataError, match="there is no row to evaluate on") as caught:

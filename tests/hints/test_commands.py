@@ -1,4 +1,4 @@
-"""What a command does not do, and what it says to type instead."""
+"""Commands that refuse something, and the command that they print instead."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def run(project: World, *words: str) -> Done:
 
 
 def typed(told: Told) -> list[str]:
-    """The last command of the hint, with files for what it writes in capitals."""
+    """Run the last command of the hint, with files for the words in capitals."""
     return [TYPED.get(word, word) for word in told.commands[-1]]
 
 
@@ -59,13 +59,13 @@ def typed(told: Told) -> list[str]:
 
 def test_a_party_file_is_no_job_and_a_job_is_no_party_file(project: World) -> None:
     told = refused_command(
-        "`blindfit party {}` starts that party; a job's file has `protocol` and [parties]",
+        "`blindfit party {}` starts that party; a job file has `protocol` and [parties]",
         run(project, "show", "bank.toml"),
     )
     assert told.commands[0] == ["party", "bank.toml"]
     load_party(project.root / "bank.toml")  # a party that is started does not end
     told = refused_command(
-        "`blindfit run {}` runs the job; a party's file has `role`, [identity] and [peers]",
+        "`blindfit run {}` runs the job; a party file has `role`, [identity] and [peers]",
         run(project, "jobs", "job.toml"),
     )
     assert told.commands[0] == ["run", "job.toml"]
@@ -91,7 +91,7 @@ def test_a_file_that_is_not_in_utf_8(tmp_path: Path) -> None:
 
 
 def test_reports_that_have_no_room(tmp_path: Path) -> None:
-    """A file is where runs/ belongs."""
+    """A file stands where runs/ belongs."""
     project = bank_and_shops(tmp_path)
     (tmp_path / "runs").write_text("mine")
     with contextlib.chdir(tmp_path), refused("name another folder: --out DIR") as told:
@@ -102,7 +102,7 @@ def test_reports_that_have_no_room(tmp_path: Path) -> None:
 
 
 def test_a_session_for_a_job_that_takes_none(project: World) -> None:
-    with refused("--session is for jobs that score rows with a model, or say how good one is"):
+    with refused("remove --session: only predict and evaluate jobs take it"):
         with_session(project.root / "job.toml", [], "s1")
     assert with_session(project.root / "job.toml", [], None) == []
     assert with_session(project.root / "predict.toml", [], "s1") == ['predict.session="s1"']
@@ -141,7 +141,7 @@ def test_a_party_that_is_elsewhere(tmp_path: Path) -> None:
     job = (tmp_path / "job.toml").read_text()
     (tmp_path / "job.toml").write_text(job.replace('config = "bank.toml"\n', ""))
     told = refused_command(
-        "set parties.{}.config to its party file; where the parties are up, use `blindfit submit JOB.TOML`",
+        "set parties.{}.config to its party file; if the parties already run, use `blindfit submit JOB.TOML`",
         run(project, "run", "job.toml", "--out", "out"),
     )
     submitted = run(project, *typed(told))
@@ -185,7 +185,7 @@ def test_a_second_start_of_a_party(tmp_path: Path) -> None:
     first, second = DataDirLock(tmp_path, "bank"), DataDirLock(tmp_path, "shop")
     first.take()
     with refused(
-        "start each party once, with a data_dir of its own; for parties that are up use `blindfit submit JOB.TOML`"
+        "start each party once, with a data_dir of its own; for parties that are running use `blindfit submit JOB.TOML`"
     ):
         second.take()
     own = DataDirLock(tmp_path / "own", "shop")
@@ -198,26 +198,25 @@ def test_a_second_start_of_a_party(tmp_path: Path) -> None:
 
 
 def test_a_session_that_a_party_has_not_had(project: World) -> None:
-    told = refused_command(
-        "`blindfit jobs PARTY.TOML` lists those that it had", run(project, "logs", "bank.toml", "s1")
-    )
+    told = refused_command("`blindfit jobs PARTY.TOML` lists its sessions", run(project, "logs", "bank.toml", "s1"))
     assert run(project, *typed(told)).returncode == 0
-    told = refused_command(
-        "`blindfit jobs --running PARTY.TOML` lists those that do", run(project, "cancel", "bank.toml", "s1")
-    )
+    told = refused_command("`blindfit jobs --running PARTY.TOML` lists them", run(project, "cancel", "bank.toml", "s1"))
     assert run(project, *typed(told)).returncode == 0
 
 
 def test_a_job_that_does_not_wait(project: World) -> None:
     told = refused_command(
-        "`blindfit approve {}` shows what waits, with its digests", run(project, "approve", "bank.toml", "s1", "digest")
+        "`blindfit approve {}` shows the waiting jobs with their digests",
+        run(project, "approve", "bank.toml", "s1", "digest"),
     )
     assert run(project, *typed(told)).returncode == 0
 
 
 def test_a_party_without_a_passphrase(tmp_path: Path) -> None:
     project = bank_and_shops(tmp_path)
-    refused_command("set secrets.passphrase_file in its file to a file that has one", run(project, "lock", "bank.toml"))
+    refused_command(
+        "set secrets.passphrase_file in its party file to a file with a passphrase", run(project, "lock", "bank.toml")
+    )
     (tmp_path / "words").write_text("four random words here\n")
     (tmp_path / "words").chmod(0o600)
     with (tmp_path / "bank.toml").open("a") as file:
@@ -256,7 +255,7 @@ def test_a_system_without_a_plan(project: World) -> None:
 def test_a_strength_beside_a_model(tmp_path: Path) -> None:
     read: Any = None
     for asked in (Asked(strength=1.0, model=tmp_path), Asked(strength=1.0)):
-        told = Told("--strength does nothing with --model, remove one: a model has a strength of its own")
+        told = Told("--strength does nothing with --model, because a model has its own strength: remove one")
         try:
             assume(read, read, read, asked)
         except Exception as error:  # noqa: BLE001 - the one that is followed has no rows to read here
@@ -299,7 +298,7 @@ def test_a_model_in_shares_is_not_exported(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_a_release(tmp_path: Path) -> None:
-    with refused("after `blindfit submit` the active party has it: in models/SESSION of its data_dir, or output_dir"):
+    with refused("after `blindfit submit` it is at the active party, in output_dir or in models/SESSION of data_dir"):
         export._find_release(tmp_path)
     (tmp_path / "models/s1").mkdir(parents=True)
     (tmp_path / "models/s1" / export.RELEASE_FILE).write_text("{}")
@@ -309,7 +308,7 @@ def test_a_folder_without_a_release(tmp_path: Path) -> None:
 def test_rows_and_features_go_together(tmp_path: Path) -> None:
     (tmp_path / "release.json").write_text("{}")
     told = refused_command(
-        "--rows is the training_rows.json beside the active party's model",
+        "--rows is the training_rows.json next to the active party's model",
         blindfit(tmp_path, "verify", "release.json", "--features", "csv:rows.csv"),
     )
     (tmp_path / "training_rows.json").write_text("{}")
@@ -386,7 +385,8 @@ def test_tables_without_common_rows(tables: Path) -> None:
     add(tables, "shop", client=[f"x{i}" for i in range(120)], name=[f"n{i}" for i in range(120)])
     words = ("--label", "churned", "--positive", "go")
     refused_command(
-        "do they name rows alike? --id COLUMN names the column of the ids", init(tables, *words, "--id", "client")
+        "check that they name rows in the same way; --id COLUMN names the column of the ids",
+        init(tables, *words, "--id", "client"),
     )
     assert init(tables, *words, "--id", "name").returncode == 0
 
@@ -397,7 +397,7 @@ def test_a_table_of_another_kind(tables: Path) -> None:
         "name a .csv, .parquet or .xlsx file, or use {}",
         blindfit(tables, "init", "--system", "taylor", "bank.parquet", "shop.txt", "--label", "churned"),
     )
-    assert "shop.txt: this kind of table is not known" in told.text
+    assert "shop.txt: Blindfit cannot read this kind of table" in told.text
     assert init(tables, "--label", "churned", "--positive", "go").returncode == 0
 
 
@@ -458,7 +458,7 @@ def imported(there: Path, *without: str) -> Done:
         ),
         (
             [put("party_info.0.party_type", "passive")],
-            says('party_info: none has party_type = "active": give it to the party that has the labels'),
+            says('party_info: no party has party_type = "active": set it for the party that has the labels'),
             [put("party_info.0.party_type", "active")],
         ),
         (
@@ -486,5 +486,7 @@ def test_a_falcon_job_with_fields_that_are_not_carried(falcon_files: Path) -> No
     (field,) = re.findall(r"--without (\w+)", told.text)
     assert imported(falcon_files, field).returncode == 0
     write(falcon_files)
-    refused_command("--without {}: this job goes on with all that it says, remove it", imported(falcon_files, "decay"))
+    refused_command(
+        "--without {} does nothing, because the import carries this field: remove it", imported(falcon_files, "decay")
+    )
     assert imported(falcon_files).returncode == 0

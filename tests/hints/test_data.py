@@ -1,4 +1,4 @@
-"""What may be wrong with a party's table, and what the error says to do: in its file, or in the table."""
+"""Mistakes in a party's table, and the mend that the error proposes: in its file, or in the table."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ROWS = "id,age,note,y\na,1,likes tea,0\nb,2,,1\n"
 
 @dataclass
 class Party:
-    """One with a dataset `rows`, whose file and description are mended."""
+    """A party with a dataset `rows`, whose file and description are mended."""
 
     directory: Path
     values: dict[str, Any]
@@ -48,7 +48,7 @@ class Party:
         return cls(directory, with_changes(PARTIES[role], given))
 
     def publish(self) -> tuple[str, ...]:
-        """Reads and checks every row, as a snapshot does; the names of the features."""
+        """Read and check every row, as a snapshot does; return the names of the features."""
         settings = validate(self.values, PartySettings, source="party.toml")
         source = open_source(settings.datasets["rows"], self.directory, "rows")
         snapshot = self.directory / "snapshot"
@@ -63,7 +63,7 @@ class Party:
         return self.publish()
 
     def follow(self, told: Told, *options: str) -> tuple[str, ...]:
-        """Sets what the hint sets; where it has several ways, these options alone."""
+        """Set what the hint sets; if it offers several ways, set only these options."""
         chosen = {name: value for name, value in told.options.items() if not options or name.endswith(options)}
         assert chosen, told.text
         self.values = with_changes(self.values, chosen)
@@ -209,7 +209,7 @@ def test_a_missing_category(tmp_path: Path) -> None:
 
 
 def test_a_missing_value_of_records_that_are_linked(tmp_path: Path) -> None:
-    """They keep their rows: to drop some is no way out."""
+    """Linked records keep their rows: dropping some is not possible."""
     party = Party.of(tmp_path, "id,age,name,y\na,1,x,0\nb,2,z,1\nc,,w,1\n", quasi_identifiers={"name": "name"})
     with refused('set {}.missing = "mean" to put the column\'s mean in their place') as told:
         party.publish()
@@ -225,7 +225,7 @@ def test_rows_of_which_none_is_left(tmp_path: Path) -> None:
 
 
 def test_a_table_for_a_model_is_told_of_no_option_of_a_party_file(tmp_path: Path) -> None:
-    """Of `blindfit attack` and `verify`: no party's file describes it."""
+    """No party's file describes the tables of `blindfit attack` and `verify`."""
     settings = validate(PARTIES["active"], PartySettings, source="party.toml").datasets["rows"]
     for text, mended in [("id,age,y\na,x,0\n", "id,age,y\na,1,0\n"), ("id,age,y\na,,0\n", "id,age,y\na,2,0\n")]:
         (tmp_path / "rows.csv").write_text(text)
@@ -285,7 +285,7 @@ def test_labels_that_are_texts(tmp_path: Path) -> None:
 @each_case("way", ["rows", "option"])
 @each_case("spelling", ["YES", " Yes ", "y es"])
 def test_a_label_that_differs_only_in_spelling(tmp_path: Path, way: str, spelling: str) -> None:
-    """It would be label 0."""
+    """The label would be 0."""
     party = Party.of(tmp_path, f"id,age,y\na,1,yes\nb,2,no\nc,2,{spelling}\n", positive="yes")
     with refused("write this label in one way in all rows") as told:
         party.publish()
@@ -489,7 +489,7 @@ def test_a_type_that_is_no_date(tmp_path: Path, postgres: Any) -> None:
 
 
 def test_the_driver_of_a_database_that_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The package that is named has the driver, and the test's environment too."""
+    """The package with this name has the driver, and so has the test's environment."""
     party = Party.of(tmp_path, url="postgresql://u@localhost:1/db?table=t")
     with monkeypatch.context() as patch:
         patch.setitem(__import__("sys").modules, "psycopg", None)
@@ -534,12 +534,12 @@ def test_scores_beside_others_of_other_columns(tmp_path: Path, url: str) -> None
 
 
 class LockNotAvailable(Exception):
-    """As the driver of PostgreSQL calls it."""
+    """Stand-in with the name that PostgreSQL's driver gives."""
 
 
 def test_a_table_that_somebody_else_has_locked() -> None:
     origin = Origin("rows", "table visits of postgresql://db")
-    with refused("somebody else has locked the table, for more than {} s: pg_locks says who; try again after that"):
+    with refused("another session has locked the table for more than {} s: find it in pg_locks, and try again later"):
         with answering(origin):
             raise DBAPIError("", {}, LockNotAvailable())
     with answering(origin):

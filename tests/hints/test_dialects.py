@@ -1,4 +1,4 @@
-"""What is said of a csv file in another dialect than its dataset describes, and that the file is then read."""
+"""The message about a csv file in another dialect than its dataset describes leads to a file that is read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said of an Excel workbook and of the URL that names it, and that the sheet is then read."""
+"""The message about an Excel workbook, or about the URL that names it, leads to a sheet that is read."""
 
 from __future__ import annotations
 

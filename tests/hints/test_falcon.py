@@ -1,4 +1,4 @@
-"""What a Falcon training is refused for, and what the refusal says to change."""
+"""Reasons to refuse a Falcon training, and the change that each refusal proposes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OPTIMISER = OptimiserSettings(0.5, "inverse", 0.1, "sgd", 0.9, 0.01, 0.0)
 
 
 def of(train_rows: int, batch_rows: int, epsilon: float = 0.0, **changes: Any) -> FalconParameters:
-    """A training of two parties, with rows as its job asks for."""
+    """Return a training of two parties, with rows as its job requires."""
     optimiser = replace(OPTIMISER, **changes.pop("optimiser", {}))
     epochs, columns = changes.pop("epochs", 20), changes.pop("columns", (5, 4))
     batches = tuple(rows_of_batches(train_rows, batch_rows))
@@ -63,7 +63,7 @@ def test_a_rate_that_is_too_small_for_its_batches() -> None:
 
 
 def test_where_no_batch_is_small_enough() -> None:
-    """At such a rate noise carries a weight off in every number of smaller batches."""
+    """The noise at this rate moves a weight too far with any number of smaller batches."""
     small: dict[str, Any] = {"optimiser": {"learning_rate": 1e-6}, "waves_name": "narrow", "epsilon": 20.0}
     with refused("no falcon.batch_rows is small enough: {}") as told:
         check_parameters(of(1_000_000, 2**20, **small))
@@ -128,7 +128,7 @@ def test_many_encrypted_residuals() -> None:
 
 
 def test_a_key_that_holds_no_score() -> None:
-    """Of the library: a job's keys hold some."""
+    """Only the library can meet this: the keys of a job have room for a score."""
     parameters = of(1000, 128, macs=False)
     with refused("set falcon.key_bits = 3072"):
         EncryptedScales(parameters).check(128)
@@ -143,7 +143,7 @@ def test_noise_that_is_too_large_for_the_field() -> None:
 
 
 def test_residuals_that_are_too_coarse_for_noise() -> None:
-    """Of the library: no job has such parameters."""
+    """Only the library can meet this: no job has such parameters."""
     parameters = of(1000, 128, epsilon=20.0)
     assert parameters.noise is not None
     coarse = replace(parameters, noise=Noise(1e9, parameters.noise.row_bounds))
@@ -198,7 +198,7 @@ def test_many_weights_for_few_labels(falcon: World) -> None:
 
 
 def test_many_weights_of_a_linear_model(falcon: World) -> None:
-    """It does not stay shared, and so its refusal does not say so."""
+    """A linear model does not stay shared, so its refusal does not propose that."""
     with_columns(falcon, "post", 40)
     falcon.set("datasets.loans.label_kind", "number", "bank")
     told = found('falcon.unsafe = ["weight-bits"] allows it', falcon.check("falcon.model=linear"))

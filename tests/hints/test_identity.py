@@ -1,4 +1,4 @@
-"""What is wrong with certificates, keys and secrets, and what is done about it."""
+"""Mistakes in certificates, keys and secrets, and how to mend them."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ WORDS = b"four random words here"
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Of an authority."""
+    """An authority's folder."""
     return demo_authority(tmp_path)
 
 
 def certs(folder: Path, told: Told, **names: str) -> Done:
-    """Types the last command of the hint."""
+    """Run the last command of the hint."""
     words = {"DIR": str(folder), "PARTY": "alice", **names}
     done = blindfit(folder.parent, *(words.get(word, word) for word in told.commands[-1]))
     assert done.returncode == 0, done.stderr
@@ -95,7 +95,9 @@ def test_a_revocation_list(folder: Path) -> None:
     files.revoked.write_bytes(good)
     short_crl(folder, datetime.now(UTC) - timedelta(days=1))
     shutil.copy(folder / "crl.pem", files.revoked)
-    with refused("`blindfit certs crl DIR`, run by the authority's operator, makes a new one") as told:
+    with refused(
+        "ask the authority's operator to run `blindfit certs crl DIR`, and copy the new list over this file"
+    ) as told:
         load(files)
     certs(folder, told)
     shutil.copy(folder / "crl.pem", files.revoked)
@@ -165,7 +167,7 @@ def test_a_passphrase_for_a_key_that_has_none(folder: Path) -> None:
     read_private_key(files.key, None)
     command = shlex.split(told.text.partition("lock the key: ")[2])
     words = {"KEY": str(files.key), "NEW": str(folder / "new.pem")}
-    asked = ["-passout", f"pass:{WORDS.decode()}"]  # which it would ask for
+    asked = ["-passout", f"pass:{WORDS.decode()}"]  # otherwise it would ask
     subprocess.run([words.get(word, word) for word in command] + asked, check=True, capture_output=True)
     (folder / "new.pem").chmod(0o600)
     read_private_key(folder / "new.pem", WORDS)
@@ -185,7 +187,7 @@ def test_a_folder_that_may_not_be_written_into(tmp_path: Path) -> None:
 
 @pytest.fixture
 def locked(tmp_path: Path) -> World:
-    """A party with a passphrase, under which its secrets are."""
+    """A party with a passphrase that locks its secrets."""
     project = bank_and_shops(tmp_path)
     for name, words in (("words", WORDS), ("others", b"four other words, quite others")):
         (tmp_path / name).write_bytes(words)
@@ -231,7 +233,7 @@ def test_secrets_that_were_kept_before_there_was_a_passphrase(tmp_path: Path) ->
     unconnected(load_party(tmp_path / "bank.toml"), tmp_path).secret.derive("a use", b"")
     assert secret is not None
     with_passphrase(project, "words")
-    with refused("`blindfit lock PARTY.TOML` locks what was kept before there was one") as told:
+    with refused("run `blindfit lock PARTY.TOML`, which locks the files from before there was a passphrase") as told:
         unconnected(load_party(tmp_path / "bank.toml"), tmp_path).secret.derive("a use", b"")
     assert told.commands[0] == ["lock", "PARTY.TOML"]
     assert blindfit(tmp_path, "lock", "bank.toml").returncode == 0

@@ -29,16 +29,18 @@ def without(words: tuple[str, ...], option: str) -> tuple[str, ...]:
 
 def test_the_range_of_labels(tables: Path) -> None:
     words = without(WORDS["label-dp"], "--label-range")
-    told = refused_command("say it: --label-range LOW:HIGH", init(tables, "label-dp", *words))
+    told = refused_command("give it: --label-range LOW:HIGH", init(tables, "label-dp", *words))
     assert "everybody learns it" in told.text
-    told = refused_command("such as --label-range 0:8", init(tables, "label-dp", *words, "--label-range", "8:0"))
+    told = refused_command("write it as in --label-range 0:8", init(tables, "label-dp", *words, "--label-range", "8:0"))
     assert init(tables, "label-dp", *words, *told.text.split()[-2:]).returncode == 0
 
 
 def test_bounds_of_features(tables: Path) -> None:
     words = without(WORDS["dp-lr"], "--bounds")
     hint = says(
-        "give them, such as --bounds {}, or bounds of all others, such as --bounds '*:-1:1'; or name a table of public "
+        "give bounds, such as --bounds {}, or bounds of all other columns, such as --bounds '*:-1:1'; or name a table "
+        "of "
+        "public "
         "rows: --public TABLE"
     )
     told = refused_command(hint, init(tables, "dp-lr", *words))

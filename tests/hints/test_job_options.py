@@ -1,4 +1,4 @@
-"""What a job's file may not say, and what the error says to write instead."""
+"""Options that a job's file may not have, and what the error proposes to write instead."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ def test_what_the_mistakes_are_made_in_is_right_itself(job: str) -> None:
 
 LINEAR = {"taylor.model": "linear"}
 GRID = {"select.grid.l2": [0.1, 1.0]}
-VAIN = "{} does nothing beside the other options, remove it"
+VAIN = "{} does nothing with the other options, remove it"
 CASES = [
     # --- taylor
     Wrong(
         "taylor",
         {"taylor.schedule": "constant", "taylor.decay": 0.5},
-        says="{} does nothing beside the other options, remove it",
+        says="{} does nothing with the other options, remove it",
     ),
     *(
         Wrong("taylor", {**beside, option: value}, says=VAIN)
@@ -106,7 +106,7 @@ CASES = [
     Wrong(
         "falcon",
         {"falcon.weights": "shared", "falcon.unsafe": ["weight-bits"]},
-        says='unsafe: weight-bits does nothing beside weights = "shared", remove it',
+        says='unsafe: weight-bits does nothing with weights = "shared", remove it',
     ),
     Wrong(
         "falcon",
@@ -214,7 +214,7 @@ CASES = [
     Wrong(
         "predict",
         {"align.method": "linkage", "align.fields": ["name"]},
-        says='after linkage nobody is told which rows match, so none can be scored: set align.method = "psi"',
+        says='after a linkage no party learns which rows match, so no row can be scored: set align.method = "psi"',
         mend={"align": {"method": "psi"}},
     ),
     # --- walr
@@ -239,7 +239,7 @@ CASES = [
     Wrong(
         "walr",
         {"walr.norm_bound": 2.0, "walr.norm_quantile": 0.9},
-        says='norm_quantile does nothing beside a norm_bound of your own: take norm_bound = "auto"',
+        says='norm_quantile does nothing if norm_bound is a number: set norm_bound = "auto"',
         mend={"walr.norm_bound": "auto"},
     ),
     *(
@@ -266,7 +266,7 @@ CASES = [
         Wrong(
             "walr",
             {**beside, "privacy.mechanism": "classic"},
-            says='mechanism = "classic" is proved for epsilon < 1 alone: take "analytic"',
+            says='mechanism = "classic" is proved only for epsilon < 1: take "analytic"',
             mend={"privacy.mechanism": "analytic"},
         )
         for beside in [{"privacy.epsilon": 1.0}, {"privacy.epsilon": 3.0}]
@@ -305,7 +305,7 @@ CASES = [
     Wrong(
         "label-dp",
         {"privacy": None},
-        says="privacy.epsilon is missing: labels are released under",
+        says="privacy.epsilon is missing: labels are released only under",
         mend={"privacy.epsilon": 1},
     ),
     Wrong("label-dp", {"label_dp.optimal_for": "squared"}, says='{} does nothing with mechanism = "{}", remove it'),
@@ -361,7 +361,7 @@ CASES = [
     Wrong(
         "label-dp",
         {"label_dp.regressor": "mlp", "label_dp.options": {"hidden_layer_sizes": "0"}},
-        says='must be one to four widths below 10000, such as "64,32"',
+        says='must be one to four widths below 10,000, such as "64,32"',
         mend={"label_dp.options": {"hidden_layer_sizes": "64,32"}},
     ),
     # --- dp-lr
@@ -386,7 +386,7 @@ CASES = [
         Wrong(
             "dp-lr",
             {"dp_lr.init": "pretrained.json", "dp_lr.public_dataset": "known"},
-            says="init and public_dataset both say where descent starts: remove one of them",
+            says="init and public_dataset both name the start of descent: remove one of them",
             mend={option: None},
         )
         for option in ("dp_lr.init", "dp_lr.public_dataset")
@@ -395,7 +395,7 @@ CASES = [
         Wrong(
             "dp-lr",
             {"dp_lr.loss_share": 0.1, "dp_lr.public_dataset": "known"},
-            says="loss_share pays for what the public_dataset's rows show for nothing: remove one of them",
+            says="loss_share pays for a loss that the rows of public_dataset give for free: remove one of them",
             mend={option: None},
         )
         for option in ("dp_lr.loss_share", "dp_lr.public_dataset")
@@ -415,7 +415,7 @@ CASES = [
     Wrong(
         "dp-lr",
         {"seed": 3, "split.test_fraction": 0},
-        says="seed does nothing with split.test_fraction = 0: it draws the split alone; remove it",
+        says="seed does nothing with split.test_fraction = 0: it only draws the split; remove it",
     ),
     # --- a grid
     Wrong(

@@ -1,4 +1,4 @@
-"""What calls of the library are refused for, and the argument that leads past it."""
+"""Reasons to refuse calls of the library, and the argument that leads past each."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ PRIOR = Prior(np.array([0.0, 4.0]), np.array([1.0]))
 
 
 def test_a_library_of_curves_that_is_not_sound(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The wheel that the command installs is the one that this environment has."""
+    """The command installs the wheel that this environment has."""
     require_sound_library.cache_clear()
     with monkeypatch.context() as patched:
         patched.setattr(psi.bindings, "crypto_core_ed25519_is_valid_point", lambda _point: True)
@@ -172,7 +172,7 @@ def test_a_label_whose_epsilon_is_out_of_range() -> None:
 
 
 def test_label_noise_without_a_delta() -> None:
-    with refused("set a delta above 0, or use staircase or laplace, which need none"):
+    with refused("set a delta above 0, or use staircase or laplace, which need no delta"):
         MechanismSettings("gaussian", GRID, 1.0)
     MechanismSettings("gaussian", GRID, 1.0, delta=1e-9)
     MechanismSettings("staircase", GRID, 1.0)
@@ -289,7 +289,7 @@ def test_a_sum_of_two_servers_that_is_too_large() -> None:
         asked = walr.step_1_open(names, min(2**bits, MAX_NORM_BOUND), SETTINGS)
         return replace(asked, max_rows_per_person=2**12, epsilon=epsilon, n_rows=rows)
 
-    with refused("lower frac_bits in [walr], or in [evaluate]; raise privacy.epsilon; or use fewer"):
+    with refused("lower frac_bits in [walr] or [evaluate]; raise privacy.epsilon; or use fewer"):
         two_servers.step_1_check(request(25))
     two_servers.step_1_check(request(bits=8))
     two_servers.step_1_check(request(25, epsilon=1.0))
@@ -300,11 +300,11 @@ def test_a_sum_of_two_servers_that_is_too_large() -> None:
 
 def test_rows_that_are_too_many_or_too_long_to_share() -> None:
     columns = 250
-    with refused('use fewer rows or columns, or another trust than "shared-rows" in [walr], or in [evaluate]'):
+    with refused('use fewer rows or columns, or a trust other than "shared-rows" in [walr] or [evaluate]'):
         Plan(MOST_NUMBERS // 256 + 1, columns, 2**16)
     Plan(MOST_NUMBERS // 256, columns, 2**16)
     Plan(MOST_NUMBERS // 256 + 1, columns - 1, 2**16)
-    with refused("lower frac_bits in [walr], or in [evaluate]") as told:
+    with refused("lower frac_bits in [walr] or [evaluate]") as told:
         Plan(100, 1000, MAX_NORM_BOUND)
     assert "fewer columns" not in told.text
     Plan(100, 1000, MAX_NORM_BOUND >> 8)
@@ -336,7 +336,7 @@ def test_a_noisy_count_that_no_labels_have() -> None:
         fit(ROWS, far, settings)
     fit(ROWS, clip_mu(ROWS, far), settings)
     fit(ROWS, far, replace(settings, unpenalised=None))
-    fit(ROWS, MU, settings)  # which much epsilon tends to
+    fit(ROWS, MU, settings)  # the limit for a large epsilon
 
 
 def test_a_descent_that_is_too_fast() -> None:
@@ -377,7 +377,7 @@ def test_a_projection_that_arithmetic_does_not_reach() -> None:
 
 
 def test_weights_that_are_too_large_to_tell() -> None:
-    """Of rows that a column separates; noise of a smaller epsilon is what carries a mean so far."""
+    """A column separates the rows; a smaller epsilon's noise moves a mean that far."""
     positive = (ROWS[:, 0] > 0).astype(float)
     mu = ROWS.T @ positive / 60
 
@@ -428,9 +428,20 @@ def test_noise_of_an_iteration_that_is_too_narrow() -> None:
             FEATURES, LABELS
         )
 
-    with refused("take a smaller epsilon, more iterations or a smaller loss_share"):
+    with refused("choose a smaller epsilon, more iterations or a smaller loss_share"):
         fitted()
     fitted(epsilon=1.0)
+
+
+def test_a_loss_that_public_rows_show_at_no_cost() -> None:
+    def fitted(loss_share: float, *public: np.ndarray) -> DPLogisticRegression:
+        model = DPLogisticRegression(delta=1e-5, feature_bounds=(-5, 5), loss_share=loss_share)
+        return model.fit(FEATURES, LABELS, *public)
+
+    with refused("set loss_share = 0, or pass no public rows"):
+        fitted(0.1, FEATURES, LABELS)
+    fitted(0.0, FEATURES, LABELS)
+    fitted(0.1)
 
 
 @each_case(

@@ -1,4 +1,4 @@
-"""What jobs with a measurement server, and trainings under differential privacy, are refused or warned for."""
+"""Reasons to refuse, or warn about, jobs with a measurement server and trainings under differential privacy."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_labels_with_much_noise(tmp_path: Path) -> None:
 
 def test_trees_on_noise() -> None:
     forest = LabelDPSettings(regressor="random-forest", options={"min_samples_leaf": 2})
-    told = Told('set label_dp.regressor = "ridge", or raise label_dp.options.min_samples_leaf above {}')
+    told = Told('Set label_dp.regressor = "ridge", or raise label_dp.options.min_samples_leaf above {}')
     told.hear(trees_on_noise(forest, 1000, 0.5))
     assert not trees_on_noise(LabelDPSettings(regressor="ridge"), 1000, 0.5)
     (above,) = re.findall(r"above ([\d,]+)", told.text)
@@ -112,11 +112,12 @@ def test_a_start_that_no_declaration_covers(tmp_path: Path, protocol: str) -> No
     start = "dp_lr.init=pretrained.json" if protocol == "dp-lr" else "walr.init=pretrained.json"
     texts = {
         "dp-lr": says(
-            "epsilon does not cover what the start reveals about the rows that it was fitted to; if these rows are "
+            "epsilon does not cover what the start reveals about the rows that it was fitted to. If these rows are "
             "public, their owner sets datasets.NAME.public = true and makes the file by `blindfit pretrain`"
         ),
         "walr": says(
-            "{}, which no declaration covers: epsilon does not bound what they reveal, and `blindfit verify` says so. "
+            "{}, which no declaration covers: epsilon does not bound what they reveal, and `blindfit verify` reports "
+            "this. "
             "Take the file of `blindfit pretrain`, or a model.json with its release.json next to it"
         ),
     }
@@ -150,7 +151,7 @@ def blindfit_pretrains(project: World, known: dict[str, np.ndarray]) -> None:
 def test_a_private_descent_in_much_noise(tmp_path: Path) -> None:
     project = alone(tmp_path, feature_bounds=["*:-4:4"])
     told = found(
-        ": the model will be little but its start; use more rows, fewer columns or a larger privacy.epsilon",
+        ": the model will be hardly more than its start; use more rows, fewer columns or a larger privacy.epsilon",
         project.check("privacy.epsilon=0.01"),
     )
     not_found(told, project.check("privacy.epsilon=20"))
@@ -235,7 +236,7 @@ def test_rows_that_a_measurement_server_does_not_know(tmp_path: Path, way: str) 
         assert 'set datasets.rows.unknown_rows = "zero" in the file of meter' in told.text
         project.set("datasets.rows.unknown_rows", "zero", "meter")
     not_found(told, project.check())
-    if way == "refuse":  # of the caution of the same
+    if way == "refuse":  # the hint of the caution about the same rows
         told = found('{}: they count as label 0 (unknown_rows = "zero")', project.check(), "warning")
         project.write_table("meter", labels)
         not_found(told, project.check())

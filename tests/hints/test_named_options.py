@@ -44,7 +44,7 @@ def exists(name: str, paths: set[tuple[str, ...]]) -> bool:
 
 
 def texts() -> Iterator[tuple[str, str]]:
-    """Yield where a text is, and the text; {} stands for what is computed."""
+    """Yield each text and its place; {} stands for computed parts."""
     for folder in FOLDERS:
         for path in sorted((ROOT / folder).rglob("*.py")):
             tree = ast.parse(path.read_text("utf-8"))
@@ -52,7 +52,7 @@ def texts() -> Iterator[tuple[str, str]]:
             for node in ast.walk(tree):
                 if isinstance(node, ast.Constant | ast.JoinedStr) and id(node) not in inner:
                     yield from ((f"{path.relative_to(ROOT)}:{node.lineno}", text) for text in texts_of(node))
-    for page in [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md", ROOT / "SECURITY.md"]:
+    for page in [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md", ROOT / "SECURITY.md"]:
         yield from ((f"{page.name}:{n}", line) for n, line in enumerate(page.read_text("utf-8").splitlines(), 1))
 
 
@@ -73,6 +73,6 @@ def test_every_option_that_is_named_exists() -> None:
 def test_a_stale_name_is_found() -> None:
     stale = "lower it, or have the operator raise policy.min_linked or [datasets.visits] datasets.visits.askers"
     assert unknown(iter([("a.py:1", stale)])) == ["a.py:1: policy.min_linked", "a.py:1: datasets.visits.askers"]
-    right = "see policy.taylor.min_linked, policy.min_rows, datasets.visits.url, datasets.url and docs/policy.md"
+    right = "see policy.taylor.min_linked, policy.min_rows, datasets.visits.url, datasets.url and docs/guides/policy.md"
     assert unknown(iter([("a.py:1", right)])) == []
     assert sum(bool(NAMED.search(text)) for _, text in texts()) > 300

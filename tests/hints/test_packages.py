@@ -1,4 +1,4 @@
-"""A hint to install something names a package that can be installed, in a version that Blindfit works with."""
+"""A hint to install something names an installable package, in a version that Blindfit works with."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from tests.hints.test_all_followed import all_sites
 
 ROOT = Path(__file__).parents[2]
 INSTALLS = re.compile(r"pip install (?:--[\w-]+ (?:[A-Z]\w+ )?)*'([^']+)'")
+FOR_DEVELOPERS = {"dev", "docs"}
 
 
 def project() -> dict[str, Any]:
@@ -38,15 +39,15 @@ def test_every_hint_to_install_names_a_requirement_of_this_project() -> None:
 
 
 def test_pages_install_nothing_else() -> None:
-    pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
     named = {package for page in pages for package in INSTALLS.findall(page.read_text("utf-8"))}
     assert named
     assert named <= requirements() | {f".[{extra}]" for extra in extras()}
 
 
 def test_the_page_about_installing_lists_every_extra() -> None:
-    page = (ROOT / "docs/install.md").read_text("utf-8")
+    page = (ROOT / "docs/start/install.md").read_text("utf-8")
     rows = re.findall(r"^\| `([\w-]+)` \| (.*?) \|", page, re.M)
     listed = {extra: re.findall(r"`([^`]+)`", packages) for extra, packages in rows}
-    assert listed == {extra: packages for extra, packages in extras().items() if extra != "dev"}
+    assert listed == {extra: packages for extra, packages in extras().items() if extra not in FOR_DEVELOPERS}
     assert f"blindfit-{blindfit.__version__}-py3-none-any.whl" in page

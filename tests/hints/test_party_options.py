@@ -1,4 +1,4 @@
-"""What a party's file may not say, and what the error says to write instead."""
+"""Options that a party's file may not have, and what the error proposes to write instead."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ CASES = [
     Wrong(
         "passive",
         {f"{DATASET}.positive": "yes"},
-        says='positive says which text is label 1: it needs a label, and label_kind = "binary"',
+        says='positive names the text of label 1: it needs a label, and label_kind = "binary"',
         mend={f"{DATASET}.label": "y", f"{DATASET}.label_kind": "binary"},
     ),
     Wrong(
@@ -54,7 +54,7 @@ CASES = [
     Wrong(
         "server",
         {f"{DATASET}.label_kind": "share"},
-        says='which split a share is of, such as split = "split"',
+        says='names the split of each share, such as split = "split"',
         mend={f"{DATASET}.split": "split"},
     ),
     Wrong(
@@ -263,7 +263,7 @@ CASES = [
     Wrong(
         "passive",
         {"compute.backend": "dask", "compute.address": "tls://dask:8786", **TLS, "compute.authority": "a.pem"},
-        says="compute.authority is that of [identity], which other organisations have certificates of",
+        says="compute.authority is that of [identity], of which other organisations have certificates",
         mend={"compute.authority": "cluster/authority.pem"},
     ),
     # --- the rest

@@ -1,4 +1,4 @@
-"""What a party refuses a job for, by its policy or by what it is, and who changes what so that it does not."""
+"""Reasons for a party to refuse a job, by its policy or otherwise, and who changes what to pass."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ async def test_what_the_job_says_of_a_party(authority: Path, tmp_path: Path) -> 
             await propose(node, "s3", {name: member for name, member in RIGHT.items() if name != "keys"})
         with refused("correct [parties] in the job"):
             await propose(node, "s4", RIGHT, address="nowhere")
-        with refused("its name is not of 1 to 64 letters, digits, _, . and -"):
+        with refused("its name does not consist of 1 to 64 letters, digits, _, . and -"):
             await propose(node, "not a name", RIGHT)
         assert await propose(node, "s5", RIGHT) == "ACCEPTED"
 
@@ -138,5 +138,5 @@ async def test_a_party_that_is_not_known(authority: Path, tmp_path: Path) -> Non
 
 
 def test_a_refusal_that_no_policy_decides_names_none() -> None:
-    """What to do is in its reason."""
+    """The reason contains the advice."""
     assert PolicyRefused(party="bank", field="label bits", reason="set this").hint == ""

@@ -1,4 +1,4 @@
-"""What may be wrong with recipes and reference levels, and what the error says to do."""
+"""Mistakes in recipes and reference levels, and the mend that the error proposes."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ CASES = [
     Wrong(
         "passive",
         {NEW: {"by": "spline", "of": "age", "knots": [1, 2]}},
-        says="knots must be a number from 3 to {}, or a list of so many numbers",
+        says="knots must be a number from 3 to {}, or a list of as many numbers",
         mend={f"{NEW}.knots": [1, 2, 3]},
     ),
     Wrong(

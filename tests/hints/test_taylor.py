@@ -1,4 +1,4 @@
-"""What a Taylor training is refused for, and what the refusal says to change."""
+"""Reasons to refuse a Taylor training, and the change that each refusal proposes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def refusals(project: World, *sets: str) -> list[str]:
 
 
 def test_one_batch_size_passes_every_rule_at_every_party(tmp_path: Path) -> None:
-    """80 columns and 700 training rows: the one rule needs 320 rows in each batch, and the other 372."""
+    """There are 80 columns and 700 training rows: one rule needs 320 rows in each batch, and the other 372."""
     project = loans(tmp_path, "taylor", rows=1077, columns=(3, 80, 2))
     told = found("set taylor.batch_rows = {}", project.check())
     assert told.options["taylor.batch_rows"] == 467
@@ -57,7 +57,7 @@ def test_many_passive_columns_take_larger_batches_or_more_jitter(tmp_path: Path)
 
 
 def test_where_no_batch_is_large_enough(tmp_path: Path) -> None:
-    """Each way is gone: fewer columns beside one batch of all rows, and fewer test rows."""
+    """The test closes each way: fewer columns with one batch of all rows, and fewer test rows."""
     project = loans(tmp_path, "taylor", rows=400, columns=(3, 66, 2))
     told = found("no taylor.batch_rows is enough for {} training rows", project.check())
     _, columns, test_rows, _ = told.text.partition(" allows it")[0].split("; or ")
@@ -229,7 +229,7 @@ PARAMETERS = TaylorParameters(("a", "b"), "k", (3, 3), Grid("logistic", 2))
     ],
 )
 def test_numbers_of_a_training(wrong: dict[str, Any], validation: int, text: str, mend: dict[str, Any]) -> None:
-    """Of the library: a job's own tables refuse all of these before."""
+    """Only the library can meet these: a job's own tables refuse all of them before."""
     mended = {**wrong, **mend}
     rows = mended.pop("validation", validation)
     with refused(text):

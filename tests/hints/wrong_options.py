@@ -1,4 +1,4 @@
-"""Wrong options of a job, and what the error tells to do."""
+"""Wrong options of a job, and the advice of the error."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ REMOVE: dict[str, Any] = {}
 
 
 def option_named_by(told: Told, values: dict[str, Any]) -> str:
-    """`the job: taylor: decay does nothing ...`: taylor.decay, which the job has."""
+    """Return the option that an error names: `the job: taylor: decay does nothing ...` names taylor.decay."""
     path, inner = "", values
     for segment in told.text.removeprefix("the job: ").removeprefix("parties: ").split(": "):
         for part in segment.split()[0].strip("[]").split("."):
@@ -34,9 +34,9 @@ def follow(values: dict[str, Any], told: Told, mend: dict[str, Any]) -> dict[str
 class Wrong:
     """
     Attributes:
-        changes: what is wrong, by option.
-        says: the text of the code.
-        mend: what it says to change; without, it says to remove an option, and names it.
+        changes: wrong values, by option.
+        says: text in the code.
+        mend: changes that the text advises; by default it advises to remove an option, and names it.
     """
 
     job: str

@@ -36,7 +36,7 @@ def imported_modules(module: str, tree: ast.AST, is_package: bool, modules: Cont
 
     `from package import name` names the package, and the module `package.name` where there is one. So a module whose
     package exports it may not import from the package, but from its neighbours by their full names. To import a module
-    runs the packages around it too, except those that the importing file is in: they run already.
+    runs the packages around it too, except the packages of the importing file, which run already.
     """
     package = module if is_package else module.rpartition(".")[0]
     for node in ast.walk(tree):

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("algorithms", "coordinator")
+FOLDERS = ("algorithms", "coordinator", "parties")
 
 TERMS = {
     *("composed", "debiased", "expected", "keyed", "left", "normalised", "sampled", "signed", "spent", "squared"),
@@ -24,7 +24,20 @@ PARTICIPLE = re.compile(
     r"\w*(ed|ght|ept|told|made|sent|drawn|given|taken|shown|known|worn|torn|heard|said|written|chosen|seen|done|gone)"
     r"|found|left|lost|held|learnt|spent|built|begun|paid"
 )
-LOOK_ALIKES = {"accept", "embed", "except", "exceed", "feed", "height", "need", "proceed", "right", "seed", "weight"}
+LOOK_ALIKES = {
+    "accept",
+    "embed",
+    "except",
+    "exceed",
+    "feed",
+    "height",
+    "intercept",
+    "need",
+    "proceed",
+    "right",
+    "seed",
+    "weight",
+}
 
 
 def functions_of(tree: ast.AST) -> Iterator[str]:

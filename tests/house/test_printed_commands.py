@@ -1,4 +1,4 @@
-"""A command that the code prints can be pasted into a shell, whatever its paths and datasets are called."""
+"""A command that the code prints can be pasted into a shell, for any names of paths and datasets."""
 
 from __future__ import annotations
 

@@ -9,5 +9,5 @@ from tests.certificates import demo_authority
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Of an authority."""
+    """An authority's folder."""
     return demo_authority(tmp_path)

@@ -1,4 +1,4 @@
-"""The authority's folder: what it makes, what it refuses, and what a crash leaves."""
+"""The authority's folder: its files, its refusals, and its state after a crash."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_a_bad_host_is_refused_and_leaves_nothing(folder: Path, host: str) -> No
 
 @pytest.mark.parametrize("days", [0, -1, 36501])
 def test_a_bad_lifetime_is_refused(folder: Path, days: int) -> None:
-    with pytest.raises(ConfigError, match=f"^{days} days is no lifetime: choose 1 to 36500$"):
+    with pytest.raises(ConfigError, match=f"^{days} days is not a valid lifetime: choose 1 to 36500$"):
         issue(folder, "alice", days=days)
 
 
@@ -110,7 +110,7 @@ def contents(directory: Path) -> dict[Path, bytes | None]:
 @pytest.mark.parametrize("options", [{"days": 0}, {"days": 36501}, {"key_passphrase": b"short"}])
 @pytest.mark.parametrize("party", ["alice", "revoked"])
 def test_what_is_refused_when_issuing_changes_nothing(folder: Path, party: str, options: dict[str, Any]) -> None:
-    """No serial of a certificate that there never was; and revoked files stay where they are."""
+    """A refusal leaves no serial of a certificate that never existed, and revoked files stay in place."""
     issue(folder, "revoked")
     revoke(folder, "revoked")
     before = contents(folder)
@@ -122,7 +122,7 @@ def test_what_is_refused_when_issuing_changes_nothing(folder: Path, party: str, 
 def test_a_revocation_whose_list_would_be_refused_changes_nothing(folder: Path) -> None:
     issue(folder, "alice")
     before = contents(folder)
-    with pytest.raises(ConfigError, match="0 days is no lifetime"):
+    with pytest.raises(ConfigError, match="0 days is not a valid lifetime"):
         revoke(folder, "alice", days=0)
     assert contents(folder) == before
 
@@ -191,7 +191,7 @@ def test_a_failed_replacement_keeps_the_old_file(tmp_path: Path, monkeypatch: py
 
 
 def test_a_file_that_is_written_has_its_name_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of files it is the folder that a power cut may take back."""
+    """A power cut may take back the folder's entry of a file."""
     synced = []
     real_fsync = os.fsync
 
@@ -228,7 +228,7 @@ def test_a_file_system_that_syncs_files_alone_is_taken_and_a_broken_disk_is_not(
 
 
 def test_a_folder_that_may_not_be_read_is_written_into(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Such as one for deliveries; root may read any, so the refusal is a pretended one."""
+    """A folder for deliveries may be like this. Root may read any folder, so the test pretends the refusal."""
     real_open = os.open
 
     def opened(path: Any, flags: int, *more: Any, **options: Any) -> int:
@@ -263,7 +263,7 @@ def test_renewing_keeps_key_and_names_and_ends_later(folder: Path) -> None:
 
 
 def test_renewing_needs_a_key_on_a_curve(folder: Path) -> None:
-    """As this authority makes them; whoever put another certificate there put it there by mistake."""
+    """This authority makes keys on a curve; another certificate got there by mistake."""
     files = issue(folder, "alice")
     signer, issued = module._open(folder, None), read_certificate(files.certificate)
     own = ed25519.Ed25519PrivateKey.generate().public_key()

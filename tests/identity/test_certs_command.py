@@ -21,7 +21,7 @@ TODAY = re.compile(r"\d{4}-\d\d-\d\d")
 
 
 def run(*words: object, answers: str | None = None) -> str:
-    """What the command prints, without dates; its error raised as the main command would see it."""
+    """Return what the command prints, without dates; raise its error as the main command would see it."""
     result = CliRunner().invoke(app, [str(word) for word in words], input=answers)
     if result.exception is not None:
         raise result.exception
@@ -40,7 +40,7 @@ def test_the_life_of_a_certificate(folder: Path) -> None:
     assert run("authority", folder) == f"{folder}: Blindfit authority until DATE; its key is not locked\n"
     assert (
         run("issue", folder, "alice", "--host", "a.example", "--host", "::1", "--days", 10)
-        == f"{alice}: alice until DATE, all that alice needs; its key is not locked\n"
+        == f"{alice}: alice until DATE, with all files that alice needs; its key is not locked\n"
     )
     load(PartyFiles.in_folder(alice))
     serial = read_certificate(alice / "certificate.pem").serial_number
@@ -60,7 +60,9 @@ def test_a_certificate_carries_a_role_and_keeps_it(folder: Path) -> None:
     run("authority", folder)
     meter = folder / "meter"
     issued = run("issue", folder, "meter", "--role", "measurement", "--host", "a.example")
-    assert issued == f"{meter}: meter (measurement) until DATE, all that meter needs; its key is not locked\n"
+    assert (
+        issued == f"{meter}: meter (measurement) until DATE, with all files that meter needs; its key is not locked\n"
+    )
     assert load(PartyFiles.in_folder(meter)).role == "measurement"
     run("renew", folder, "meter", "--days", 20)
     assert "certificate.pem: meter (measurement), serial" in run("show", meter)

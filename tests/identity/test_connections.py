@@ -1,4 +1,4 @@
-"""Real servers and channels on loopback: who gets in, who does not, and what each is told."""
+"""Real servers and channels on loopback: who gets in, who does not, and the message for each."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ LIMITS = Limits(connect_timeout_s=TIMEOUT_S)
 
 
 class Health(health_pb2_grpc.HealthServicer):
-    """Answers whom `caller` lets in, and tells the others why not."""
+    """Answers peers that `caller` lets in, and gives the others the reason."""
 
     def __init__(self, identity: Identity) -> None:
         self.identity = identity
@@ -88,7 +88,7 @@ async def status(calling: object) -> grpc.aio.AioRpcError:
 
 
 def unchecked(files: PartyFiles, identity: Identity) -> Identity:
-    """An identity whose certificate `load_identity` would refuse: what a careless peer would show."""
+    """Return an identity whose certificate `load_identity` would refuse, as a careless peer would show it."""
     return replace(
         identity,
         files=replace(files, revoked=None),
@@ -246,7 +246,7 @@ async def test_another_partys_server_even_if_its_certificate_lists_the_name_as_a
     folder: Path, bob: Identity
 ) -> None:
     async with serving(load(issue(folder, "carol", ["alice"]))) as (address, health):
-        assert await refusal(bob, "alice", address) == "what answers there is carol"
+        assert await refusal(bob, "alice", address) == "the party that answers there is carol"
     assert health.callers == []
 
 
@@ -286,14 +286,14 @@ async def test_a_renewed_certificate_is_served_without_a_restart(folder: Path, b
             serials.append(read_certificate(files.certificate).serial_number)
             await call(bob, "alice", address)
             renew(folder, "alice", days=1)
-        files.certificate.write_bytes(b"half a cert")  # is not taken: the last good one still serves
+        files.certificate.write_bytes(b"half a cert")  # not accepted: the last good one still serves
         await call(bob, "alice", address)
     assert len(set(serials)) == 3
     assert health.callers == ["bob"] * 4
 
 
 class Recorder:
-    """Stands where the revocation list stands and notes which certificates were shown."""
+    """Stand-in for the revocation list, which records the certificates that were shown."""
 
     def __init__(self) -> None:
         self.serials: list[int] = []
@@ -317,7 +317,7 @@ async def test_a_client_takes_its_own_renewed_certificate(folder: Path, alice: I
 def test_a_renewed_certificate_is_shown_at_the_first_handshake_too(
     folder: Path, alice: Identity, monkeypatch: pytest.MonkeyPatch, told_apart_by: str
 ) -> None:
-    """What is kept of an identity for the next handshake is not kept beyond it: by name alone it would be."""
+    """Nothing is kept of an identity beyond the next handshake; a name by itself would be kept."""
     shown: list[int] = []
 
     def greet(tls: ssl.SSLSocket) -> None:
@@ -344,7 +344,7 @@ def test_a_renewed_certificate_is_shown_at_the_first_handshake_too(
 
 @contextlib.contextmanager
 def listening(answer: Callable[[socket.socket], None]) -> Iterator[str]:
-    """A TCP server that does `answer` to every connection."""
+    """Yield a TCP server that calls `answer` for every connection."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def serve() -> None:
@@ -440,14 +440,14 @@ def test_a_hang_up_in_the_handshake(bob: Identity) -> None:
 
 def test_a_server_without_tls(bob: Identity) -> None:
     with listening(lambda connection: connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")) as address:
-        assert unauthenticated(bob, address) == "what answers there does not speak TLS"
+        assert unauthenticated(bob, address) == "the process that answers there does not speak TLS"
 
 
 async def test_a_grpc_server_without_tls(bob: Identity) -> None:
     server = grpc.aio.server()
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
-    with pytest.raises(PeerUnauthenticated, match=r"what answers there does not speak TLS$"):
+    with pytest.raises(PeerUnauthenticated, match=r"the process that answers there does not speak TLS$"):
         await call(bob, "alice", f"127.0.0.1:{port}")
     await server.stop(None)
 
@@ -477,7 +477,9 @@ def test_a_reset_after_the_handshake_is_a_refusal(
         tls.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
     with listening(tls_answer(alice, ["h2"], reset, minimum_version=ssl.TLSVersion.TLSv1_3)) as address:
-        assert unauthenticated(bob, address).startswith("it refused our certificate: it hung up after the handshake")
+        assert unauthenticated(bob, address).startswith(
+            "it refused our certificate: it closed the connection after the handshake"
+        )
 
 
 def test_no_time_is_left(bob: Identity) -> None:
@@ -487,7 +489,7 @@ def test_no_time_is_left(bob: Identity) -> None:
 
 def test_a_tls_server_that_is_not_grpc(alice: Identity, bob: Identity) -> None:
     with listening(tls_answer(alice, [])) as address:
-        assert unreachable(bob, address) == "what answers there is not a gRPC server"
+        assert unreachable(bob, address) == "the process that answers there is not a gRPC server"
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])

@@ -1,4 +1,4 @@
-"""`load_identity`: every file that is wrong is named, with what to do."""
+"""`load_identity` names every wrong file, and what to do."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ def test_an_expired_revocation_list(folder: Path, files: PartyFiles) -> None:
     stale = dataclasses.replace(files, revoked=folder / "crl.pem")
     with pytest.raises(ConfigError, match=rf"^{folder}/crl\.pem expired on 20\d\d-\d\d-\d\d( \(|$)") as caught:
         load(stale)
-    assert caught.value.hint.startswith("`blindfit certs crl DIR`")
+    assert caught.value.hint.startswith("ask the authority's operator to run `blindfit certs crl DIR`")
     renew_crl(folder)
     load(stale)
 
@@ -215,12 +215,12 @@ def test_a_revocation_list_ages_and_changes_while_it_is_in_use(
         revocations.has(certificate)
 
 
-# --- the list beside the certificate, which no option names ------------------------------------------------
+# --- the list next to the certificate, which no option names --------------------------------------------
 
 
 @pytest.fixture
 def unnamed(files: PartyFiles) -> PartyFiles:
-    """As a party's file has it that follows `blindfit init`."""
+    """Files as in a party's file that follows `blindfit init`."""
     return dataclasses.replace(files, revoked=None)
 
 
@@ -237,7 +237,7 @@ def test_the_list_beside_the_certificate_acts(folder: Path, unnamed: PartyFiles)
     with capture_logs() as logs:
         load(unnamed).revoked.report("alice")
     (line,) = logs
-    assert (line["event"], line["file"], line["revoked"]) == ("a revocation list acts", str(crl_of(unnamed)), 1)
+    assert (line["event"], line["file"], line["revoked"]) == ("a revocation list is in force", str(crl_of(unnamed)), 1)
     assert re.fullmatch(r"20\d\d-\d\d-\d\d", line["ends"])
 
 
@@ -250,7 +250,7 @@ def test_a_list_that_comes_later_acts_without_a_restart(folder: Path, unnamed: P
     with capture_logs() as logs:
         identity.revoked.report("alice")
     assert [(line["log_level"], line["hint"]) for line in logs] == [
-        ("warning", f"copy the authority's crl.pem to {crl_of(unnamed)}: it acts at once, without a restart")
+        ("warning", f"copy the authority's crl.pem to {crl_of(unnamed)}: it takes effect at once, without a restart")
     ]
     assert not identity.revoked.has(bob)
     crl_of(unnamed).write_bytes(later)
@@ -265,7 +265,7 @@ def test_a_list_that_comes_later_acts_without_a_restart(folder: Path, unnamed: P
 BAD_LISTS: dict[str, tuple[Callable[[Path, Path], object], str]] = {
     "expired": (
         lambda folder, _: short_crl(folder, datetime.now(UTC) - timedelta(days=1)),
-        r"crl\.pem expired on 20\d\d-\d\d-\d\d \(`blindfit certs crl DIR`",
+        r"crl\.pem expired on 20\d\d-\d\d-\d\d \(ask the authority's operator to run `blindfit certs crl DIR`",
     ),
     "foreign": (
         lambda folder, path: path.write_bytes((demo_authority(folder / "other") / "crl.pem").read_bytes()),
@@ -296,14 +296,14 @@ def test_a_list_that_cannot_be_used_is_an_error_with_its_file(tmp_path: Path, wh
 
 
 def test_an_older_list_does_not_take_the_place_of_a_newer_one(folder: Path, unnamed: PartyFiles) -> None:
-    """Whoever copies it back would let a revoked party in."""
+    """An attacker who copies it back would let a revoked party in."""
     bob = read_certificate(issue(folder, "bob").certificate)
     identity, before = load(unnamed), crl_of(unnamed).read_bytes()
     revoke(folder, "bob")
     newest = crl_of(unnamed).read_bytes()
     assert identity.revoked.has(bob)
     crl_of(unnamed).write_bytes(before)
-    with pytest.raises(ConfigError, match="is older than the list that acted before"):
+    with pytest.raises(ConfigError, match="is older than the list in force before it"):
         identity.revoked.has(bob)
     crl_of(unnamed).write_bytes(newest)
     assert identity.revoked.has(bob)

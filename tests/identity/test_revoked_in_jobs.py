@@ -1,4 +1,4 @@
-"""What `blindfit init` and the pages tell an operator to type is enough: a party that is then revoked takes no part."""
+"""The commands of `blindfit init` and the pages suffice: a party that an operator then revokes takes no part."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.wire.meter import connect, metering
 from tests.world import World
 
 ROWS = 300
-ENDLESS = ("taylor.epochs=10000", "taylor.patience=0")  # on no machine such a job ends by itself meanwhile
+ENDLESS = ("taylor.epochs=10000", "taylor.patience=0")  # such a job ends on no machine meanwhile
 
 
 def typed(directory: Path, line: str) -> Done:
@@ -33,7 +33,7 @@ def typed(directory: Path, line: str) -> Done:
 
 @pytest.fixture
 def joint(tmp_path: Path) -> Iterator[World]:
-    """Two tables, `blindfit init`, and every command that it prints for parties between organisations."""
+    """Two tables, `blindfit init`, and every command that it prints for parties of several organisations."""
     (tmp_path / "shop.csv").write_text("id,x,z\n" + "".join(f"p{i},{i % 13},{i % 11}\n" for i in range(ROWS)))
     (tmp_path / "clinic.csv").write_text("id,visited\n" + "".join(f"p{i},{int(i % 13 > 6)}\n" for i in range(ROWS)))
     hosts = " ".join(f"--host {party}={held_address()}" for party in ("shop", "clinic"))
@@ -55,7 +55,7 @@ def submit(project: World) -> Done:
 
 def test_the_documented_way_revokes(joint: World) -> None:
     for party in ("shop", "clinic"):
-        assert '"event": "a revocation list acts"' in joint.log(party)
+        assert '"event": "a revocation list is in force"' in joint.log(party)
     done = submit(joint)
     assert done.returncode == 0, done.stderr
     assert "revocation" not in done.stdout
@@ -80,17 +80,17 @@ def test_without_a_list_the_command_and_the_party_say_so(joint: World) -> None:
         joint.path(f"certificates/{folder}/crl.pem").unlink()
     joint.kill("clinic")
     joint.start("clinic")
-    assert "no revocation list: a revoked certificate is let in" in joint.log("clinic")
+    assert "no revocation list: a revoked certificate is accepted" in joint.log("clinic")
     done = submit(joint)
     assert done.returncode == 0, done.stderr
     assert "certificates/coordinator/crl.pem" in done.stdout
 
 
-# --- between parties, whoever of them has the list ----------------------------------------------------------
+# --- between parties, of which any may have the list --------------------------------------------------------
 
 
 def revoke_at(root: Path, party: str, at: str) -> None:
-    """The authority revokes `party`, and one party alone copies the new list."""
+    """Revoke `party` at the authority, and copy the new list to only one party."""
     ca = root / "ca"
     with mock.patch.object(authority, "PARTY_NAME", mock.Mock(fullmatch=lambda _: None)):  # no folder gets it
         authority._write_crl(_revoked(ca, party), authority.CRL_DAYS)
@@ -103,7 +103,9 @@ def _revoked(ca: Path, party: str) -> authority._Signer:
 
 
 async def fails(new_job: NewJob, *overrides: str, meanwhile: Callable[[], None] = lambda: None) -> BlindfitError:
-    """The error of a job; `meanwhile` is called once its first epoch has begun at every party that counts any."""
+    """Return the error of a job; `meanwhile` is called once its first epoch has begun at every party
+    that counts any.
+    """
     job = new_job(*overrides)
     begun: set[str] = set()
 
@@ -159,7 +161,7 @@ def test_a_list_that_cannot_be_read_in_the_middle_of_a_job_ends_no_job(tmp_path:
 
 
 async def test_a_session_in_which_nothing_is_sent_ends_too(tmp_path: Path) -> None:
-    """Nobody calls: the party looks at its list by itself."""
+    """Nobody calls: the party reads its list by itself."""
     ca = demo_authority(tmp_path)
     async with metering(ca, tmp_path) as node, connect(node, make_identity(ca, "coordinator")) as channel:
         await ControlStub(channel).Propose(proposal("monday"))

@@ -1,4 +1,4 @@
-"""Three public tables that nobody prepared for us, out of packages that the tests install anyway.
+"""Three public tables that nobody prepared for us, from packages that the tests install anyway.
 
 Each is split between organisations that share an id, and saved as the programs of such organisations save tables.
 """

@@ -1,4 +1,4 @@
-"""Tables of two organisations about the same people, for each system, and what `blindfit init` is told about them."""
+"""Tables of two organisations about the same people, for each system, and the options of `blindfit init` for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `blindfit init` asks at a terminal, and what stays when it is refused."""
+"""Questions of `blindfit init` at a terminal, and the files that stay when it is refused."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.init.tables import write_tables
 
 @pytest.fixture
 def at_a_terminal(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
-    """Somebody sits there who answers in this order; what was asked is returned."""
+    """Answers of a person at a terminal, in this order; the fixture returns the questions."""
 
     def answer(*answers: str) -> list[str]:
         left, heard = list(answers), list[str]()
@@ -53,7 +53,7 @@ def test_bounds_ids_and_positive_are_asked(tmp_path: Path, at_a_terminal: Callab
     (tmp_path / "bank.csv").write_text(f"one,two,x,label\n{rows}")
     heard = at_a_terminal("one", "b", "two:0:1 x:0:7", "x:0:7")
     done = blindfit(tmp_path, "init", "--system", "dp-lr", "bank.csv", "--label", "label")
-    assert done.returncode != 0  # two is no column of numbers: bounds of another column are an error
+    assert done.returncode != 0  # two is not a column of numbers: bounds of another column are an error
     assert len(heard) == 3
     heard = at_a_terminal("one", "b", "x:0:7")
     done = blindfit(tmp_path, "init", "--system", "dp-lr", "bank.csv", "--label", "label")

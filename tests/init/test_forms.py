@@ -1,4 +1,4 @@
-"""`blindfit init` finds how a csv file is written, and says why it leaves a column out and how to keep it."""
+"""`blindfit init` finds how a csv file is written, and prints why it omits a column and how to keep it."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def guess(path: Path, text: str | bytes | None = None, label: str = "") -> Guess
 
 
 def rows(**columns: Sequence[Any]) -> str:
-    """A csv file with commas whose fields are written as they are given."""
+    """Return a csv file with commas whose fields are written as they are given."""
     columns = {"id": [f"p{i}" for i in range(N)], **columns}
     lines = zip(*columns.values(), strict=True)
     return "\n".join([",".join(columns), *(",".join(map(str, line)) for line in lines)]) + "\n"
 
 
 def spoilt(values: Sequence[Any], row: int, value: Any) -> list[Any]:
-    """The same values, with another one in this row, counted from 1."""
+    """Return the same values, with another value in this row, counted from 1."""
     return [*values[: row - 1], value, *values[row:]]
 
 
@@ -64,7 +64,7 @@ def people() -> pd.DataFrame:
 
 
 def write_german(frame: pd.DataFrame, path: Path) -> None:
-    """As a German Excel writes it."""
+    """Write the table as a German Excel does."""
     marks = str.maketrans({",": ".", ".": ","})
     written = frame.assign(
         income=[f"{x:,.2f}".translate(marks) for x in frame.income],
@@ -137,8 +137,8 @@ ROW = "row 17 (line 18) has "
 CASES: dict[str, tuple[Sequence[Any], str]] = {
     "a word among numbers": (
         spoilt(NUMBERS, 17, "k.A."),
-        f'{ROW}"k.A.", and the other 399 values are numbers; to keep it, correct the values, or take them for missing '
-        'ones, missing_words = ["NA", "N/A", "n/a", "#N/A", "NULL", "null", "None", "<NA>", "NaN", "nan", "k.A."]',
+        f'{ROW}"k.A.", and the other 399 values are numbers; to keep it, correct the values, or read them as missing: '
+        'missing_words = ["NA", "N/A", "n/a", "#N/A", "NULL", "null", "None", "<NA>", "NaN", "nan", "k.A."]',
     ),
     "a word in many rows": (
         [*NUMBERS[:300], *(["k.A."] * 100)],
@@ -146,7 +146,7 @@ CASES: dict[str, tuple[Sequence[Any], str]] = {
     ),
     "an infinity": (
         spoilt(NUMBERS, 17, "inf"),
-        "row 17 (line 18) is infinite; to keep it, correct the values, or take",
+        "row 17 (line 18) is infinite; to keep it, correct the values, or read",
     ),
     "a unit": (spoilt(NUMBERS, 17, "5 kg"), f'{ROW}"5 kg", and the other 399 values are numbers'),
     "a date that does not exist": (
@@ -160,7 +160,8 @@ CASES: dict[str, tuple[Sequence[Any], str]] = {
     ),
     "too many levels": (
         [f"free text {i}" for i in range(N)],
-        "it has 400 texts, too many to find levels in the rows; to keep it, name those that matter, categories = { x = "
+        "it has 400 texts, too many to find levels in the rows; to keep it, name the levels that matter, categories = "
+        "{ x = "
         '["free text 0", "free text 1", ...] }',
     ),
     "a constant number": ([5] * N, 'every row has the same value, "5"'),
@@ -182,11 +183,11 @@ def test_why_a_column_is_left_out(tmp_path: Path, why: str) -> None:
 
 
 def test_a_comma_that_may_be_either_is_left_to_the_owner(tmp_path: Path) -> None:
-    """One other number decides: 0,5 has a decimal comma, and 12.5 leaves thousands to the comma."""
+    """One other number decides: 0,5 has a decimal comma, and 12.5 makes the comma a separator of thousands."""
     column = spoilt([i % 100 for i in range(N)], 17, '"1,234"')
     found = guess(tmp_path / "rows.csv", rows(x=column, z=[7 * i for i in range(N)]))
     assert (found.dialect.options(), found.n_features) == ({}, 1)
-    said = f'{ROW}"1,234", and nothing decides how to read it; to keep it, set decimal = "," or thousands = ","'
+    said = f'{ROW}"1,234", and its form is not clear; to keep it, set decimal = "," or thousands = ","'
     assert found.left_out["x"].startswith(said)
     for other, options in ((12.5, {"thousands": ","}), ('"0,5"', {"decimal": ","})):
         found = guess(tmp_path / "rows.csv", rows(x=column, z=spoilt([7 * i for i in range(N)], 3, other)))
@@ -197,12 +198,12 @@ def test_columns_that_contradict_each_other(tmp_path: Path) -> None:
     plain, german = NUMBERS, [f'"{x}"'.replace(".", ",") for x in NUMBERS]
     found = guess(tmp_path / "rows.csv", rows(a=plain, b=plain, c=german))
     assert found.dialect.options() == {}
-    assert 'it needs decimal = ",", and other columns do not; write all numbers in one form' in found.left_out["c"]
+    assert 'it needs decimal = ",", but other columns do not; write all numbers in one form' in found.left_out["c"]
     dates = [[f"{day:{form}}" for day in DAYS] for form in ("%d.%m.%Y", "%d.%m.%Y", "%m/%d/%Y", "%Y-%m-%d")]
     found = guess(tmp_path / "rows.csv", rows(**dict(zip("abcd", dates, strict=True))))
     assert (found.dates, found.dialect.date_format) == (("a", "b"), "%d.%m.%Y")
     assert 'date_format = "%m/%d/%Y", and other dates "%d.%m.%Y"; write all dates in one form' in found.left_out["c"]
-    assert "its dates are ISO 8601, and those of other columns are not" in found.left_out["d"]
+    assert "its dates are ISO 8601, but those of other columns are not" in found.left_out["d"]
 
 
 @each_case("forms", [("%Y-%m-%d", "%d.%m.%Y"), ("%d/%m/%Y", "%m/%d/%Y"), ("%Y%m%d", "%d %b %Y")])
@@ -311,7 +312,7 @@ def tables(tmp_path: Path) -> Path:
 
 
 def run(folder: Path) -> dict[str, bytes]:
-    """Init, check and run as they are printed; the rows of each party's snapshot."""
+    """Run init, check and run as they are printed; return the rows of each party's snapshot."""
     made = blindfit(folder, "init", "--system", "taylor", "bank.csv", "shop.csv", "--label", "y")
     assert made.returncode == 0, made.stderr
     checked = blindfit(folder, "check", "joint/job.toml")
@@ -345,7 +346,7 @@ def test_what_init_leaves_out_is_printed_and_written_with_the_way_to_keep_it(tab
     made = blindfit(folder, "init", "--system", "taylor", "bank.csv", "shop.csv", "--label", "y")
     assert made.returncode == 0, made.stderr
     said = " ".join(made.stdout.split())
-    why = 'row 17 (line 18) has "k.A.", and the other 399 values are numbers; to keep it, correct the values, or take'
+    why = 'row 17 (line 18) has "k.A.", and the other 399 values are numbers; to keep it, correct the values, or read'
     assert f"bank: leaves out score: {why}" in said
     assert "bank: leaves out none: no row has a value" in said
     party = folder / "joint/bank.toml"

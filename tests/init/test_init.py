@@ -1,4 +1,4 @@
-"""`blindfit init`: what it writes runs as it is, and what it cannot guess it asks in one line."""
+"""`blindfit init` writes files that run as they are, and asks in one line for what it cannot guess."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ROWS = 700
 
 @pytest.fixture
 def tables(tmp_path: Path) -> Path:
-    """Messy ones: texts, dates, holes, an id that is not called so, a label that is a word."""
+    """Messy tables: texts, dates, holes, an id with another name, a label that is a word."""
     draw = np.random.default_rng(3)
     ids = np.array([f"c{i}" for i in range(ROWS)])
     age, income = draw.normal(45, 12, ROWS), draw.lognormal(10, 0.5, ROWS)
@@ -93,7 +93,7 @@ def test_nothing_is_said_of_columns_that_a_measurement_server_does_not_use(tmp_p
 
 
 def test_people_whom_the_server_does_not_know_never_train_as_label_0_unnoticed(tables: Path) -> None:
-    """Init counts them and refuses them; check and run do too; "zero" counts them where its operator may know."""
+    """Init counts them and refuses them, and so do check and run; "zero" counts them if its operator may know."""
     write_features(tables, strangers=40)  # a fifth of the rows are held out: all of these with a chance of 1e-28
     made = init(tables, "--system", "walr", "features.csv", "visits.csv", "--label", "visited", "--out", "w")
     assert "visits does not have the ids of 40 rows of features; the job is refused until" in made.stdout
@@ -117,20 +117,20 @@ def test_people_whom_the_server_does_not_know_never_train_as_label_0_unnoticed(t
     done = blindfit(tables, "run", "w/job.toml", "--out", "w/run")
     assert done.returncode == 0, done.stderr
     assert re.search(r"visits: \d+ of \d+ rows of features counted as label 0, because rows does not have", done.stdout)
-    assert "Read this first" not in (tables / "w/run/report.html").read_text()  # it is not public
+    assert "Read this first" not in (tables / "w/run/report.html").read_text()  # the rows are not public
     party.write_text(
         party.read_text().replace('unknown_rows = "zero"', 'rows_are_public = true\nunknown_rows = "zero"')
     )
     done = blindfit(tables, "run", "w/job.toml", "--out", "w/run", "--set", "privacy.release=again")
     assert done.returncode == 0, done.stderr
-    assert re.search(r"visits does not have the ids of \d+ rows of \d+: they were trained on as label 0", done.stdout)
+    assert re.search(r"visits does not have the ids of \d+ rows of \d+. Training used label 0 for them", done.stdout)
     assert (
         json.loads((tables / "w/run/report.json").read_text())["parties"]["features"]["summary"]["rows"]["unknown"] > 0
     )
 
 
 def write_features(tables: Path, strangers: int) -> None:
-    """Tables of 600 people; the server does not know the strangers, whom the active party has besides."""
+    """Write tables of 600 people; only the active party has the strangers, whom the server does not know."""
     people = [f"p{i}" for i in range(600)]
     names = people + [f"stranger{i}" for i in range(strangers)]
     rows = "".join(f"{name},{(i * 7) % 13},{(i * 5) % 11}\n" for i, name in enumerate(names))
@@ -167,19 +167,19 @@ def test_a_word_that_may_be_a_level_is_said_where_it_is_taken_for_a_missing_valu
     (tables / "My Bank.csv").write_text(text.replace('"west"', f"{quote}NA{quote}"))
     made = init(tables, "--system", "taylor", "My Bank.csv", "shop.parquet", "--label", "churned")
     assert made.returncode == 0, made.stderr
-    said = "my-bank: column region has NA in 233 rows, which is taken for a missing value"
+    said = "my-bank: column region has NA in 233 rows, which is read as a missing value"
     assert (said in made.stdout) == (not quote)
 
 
 def test_few_columns_are_said_before_a_job_is_refused(tables: Path) -> None:
     (tables / "thin.csv").write_text("client,x\n" + "".join(f"c{i},{i % 29}\n" for i in range(ROWS)))
     made = init(tables, "--system", "taylor", "My Bank.csv", "thin.csv", "--label", "churned")
-    assert "thin: scores could tell its 1 column" in made.stdout
+    assert "thin: scores could reveal its 1 column" in made.stdout
     assert '# models_per_row = "unlimited"' in (tables / "joint/thin.toml").read_text()
 
 
 def test_a_table_without_a_column_to_learn_from_is_refused(tables: Path) -> None:
-    """Its party file was refused by every job, whose hint led back to the refusal before."""
+    """Every job refused its party file before, and the hint led back to an earlier refusal."""
     (tables / "notes.csv").write_text("client,note\n" + "".join(f"c{i},text {i}\n" for i in range(ROWS)))
     refused = init(tables, "--system", "taylor", "My Bank.csv", "notes.csv", "--label", "churned")
     assert refused.returncode != 0
@@ -208,7 +208,7 @@ def test_names_of_any_characters_are_read_as_they_were_written() -> None:
 
 # --- what it cannot guess ----------------------------------------------------------------------------------
 
-_PATCHES = contextlib.ExitStack()  # of a change that only a patch can make
+_PATCHES = contextlib.ExitStack()  # patches for changes without another way
 BOTH = ("--system", "taylor", "My Bank.csv", "shop.parquet", "--label", "churned")
 
 
@@ -251,7 +251,7 @@ def _a_folder(tables: Path) -> None:
 
 
 def _unreadable(tables: Path) -> None:
-    """What the system says to a user who may not read a file; a test may run as root."""
+    """Raise the system's error for a user who may not read a file; a test may run as root."""
     refuse = mock.patch.object(local_files, "other_kind", side_effect=PermissionError(13, "Permission denied"))
     _PATCHES.enter_context(refuse)
 
@@ -284,8 +284,12 @@ def _there_already(tables: Path) -> None:
         (_two_words, BOTH, "which label is 1, go or stay?"),
         (_label_in_both, BOTH, "both have a column churned"),
         (_one_row, BOTH, "have 1 row in common"),
-        (_no_row, BOTH, "shop.parquet: there are no rows"),
-        (None, ("--system", "taylor", "My Bank.csv", ".", "--label", "churned"), ".: this kind of table is not known"),
+        (_no_row, BOTH, "shop.parquet: the table has no rows"),
+        (
+            None,
+            ("--system", "taylor", "My Bank.csv", ".", "--label", "churned"),
+            ".: Blindfit cannot read this kind of table",
+        ),
         (_a_folder, BOTH, "this is a directory"),
         (None, ("--system", "dp-lr", *BOTH[2:]), "--system dp-lr takes 1 table, not 2"),
         (None, (*BOTH, "--label-range", "0:8"), "--label-range does nothing with --system taylor"),
@@ -295,7 +299,7 @@ def _there_already(tables: Path) -> None:
         (_unreadable, BOTH, "cannot be read: Permission denied"),
         (_two_common, BOTH, "which column names a row? their common columns are age, client"),
         (_no_common_rows, BOTH, "have 0 rows in common"),
-        (_there_already, BOTH, "joint is there already"),
+        (_there_already, BOTH, "joint already exists"),
     ],
 )
 def test_one_line_says_what_is_wrong_and_nothing_is_left(

@@ -1,5 +1,6 @@
-"""What `blindfit init` prints is typed as it stands: on one machine, and between organisations of which each has only
-its own file, certificate and table."""
+"""The commands that `blindfit init` prints work as they stand, on one machine and between organisations.
+
+Each organisation has only its own file, certificate and table."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ STARTS_WITHIN_S = 60.0
 
 
 def made(folder: Path, system: str) -> list[str]:
-    """Write tables and what `blindfit init` makes of them; return what it printed."""
+    """Write tables and let `blindfit init` write the files; return its output."""
     write_tables(folder)
     hosts = [word for name in PARTIES[system] for word in ("--host", f"{name}={held_address()}")]
     done = blindfit(folder, "init", "--system", system, *WORDS[system], *hosts, "--out", OUT)
@@ -63,7 +64,7 @@ def test_on_one_machine(tmp_path: Path, system: str) -> None:
 
 @contextmanager
 def started(folder: Path, words: list[str]) -> Iterator[None]:
-    """A party that is up at the address of its file."""
+    """Yield a party that is running at the address of its file."""
     log = folder / "log"
     with log.open("ab") as out:
         party = Forked([sys.executable, "-m", "blindfit", *words], cwd=folder, stdout=out, stderr=out)
@@ -86,7 +87,7 @@ def started(folder: Path, words: list[str]) -> Iterator[None]:
 
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_between_organisations(tmp_path: Path, system: str) -> None:
-    """Each organisation's files are alone in a folder, as on a machine of its own."""
+    """Each organisation has only its own files in a folder, as on its own machine."""
     home = tmp_path / "home"
     home.mkdir()
     said = commands(made(home, system), between=True)
@@ -103,7 +104,7 @@ def test_between_organisations(tmp_path: Path, system: str) -> None:
             "coordinator",
             [path.name for path in (home / OUT).glob("*.toml") if path.stem not in parties],
         )
-        own = tmp_path / PARTIES[system][0]  # which submits a job too: the others' files are elsewhere
+        own = tmp_path / PARTIES[system][0]  # this party submits a job too: the others' files are elsewhere
         for path in ("job.toml", "certificates/coordinator"):
             copy = shutil.copytree if (office / OUT / path).is_dir() else shutil.copy
             copy(office / OUT / path, own / OUT / path)

@@ -1,4 +1,4 @@
-"""What is public of the columns of a private fit: `blindfit init` takes it from a person or from public rows."""
+"""Public facts about the columns of a private fit: `blindfit init` takes them from a person or from public rows."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def test_bounds_leave_out_texts_whose_levels_only_the_rows_know(folder: Path) ->
     job, party = files(folder)
     assert job["dp_lr"]["feature_bounds"] == ["age:0:110", "since:10000:25000", "*:-5:5"]
     assert party["datasets"]["rows"]["except"] == ["ward"]
-    assert "hospital: the columns were chosen by a look at the rows" in made.stdout
-    assert "its levels are known from the rows only" in (folder / "joint/hospital.toml").read_text()
+    assert "hospital: the choice of columns comes from the rows" in made.stdout
+    assert "its levels are known only from the private rows" in (folder / "joint/hospital.toml").read_text()
     assert "mapped by declared bounds" in runs(folder)
 
 
@@ -126,7 +126,7 @@ def test_a_column_that_only_one_of_the_tables_has_is_left_out(folder: Path) -> N
         ),
         (("--bounds", "age:0:110", "--bounds", "dose:-5:5"), "--bounds since:-14610:21915"),
         (("--bounds", "ward:0:1", "--bounds", "*:0:1"), "--bounds ward: the job leaves this column out"),
-        (("--bounds", "ward:0:1", "--bounds", "*:0:1"), "its levels are known from the rows only"),
+        (("--bounds", "ward:0:1", "--bounds", "*:0:1"), "its levels are known only from the private rows"),
         (("--bounds", "wage:0:1", "--bounds", "*:0:1"), "wage: it is not a column of numbers or dates"),
         (("--public", "hospital.csv"), "names the private table"),
         (("--public", "none.csv"), "none.csv"),

@@ -1,4 +1,4 @@
-"""A stranger's path: public tables, `init`, `check`, `run`, and no edit by hand but what a hint says."""
+"""A stranger's path: public tables, `init`, `check`, `run`, and edits only as hints advise."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ QUICK = {"taylor": ("--set", "taylor.epochs=2"), "falcon": ("--set", "falcon.epo
 
 
 def follow_hint(folder: Path, findings: list[dict[str, str]]) -> str:
-    """Set the first option that the first refusal of `check` names, where it says; return what was written."""
+    """Set the first option that the first refusal of `check` names; return what was written."""
     refusal = next(one for one in findings if one["level"] == "refuses")
     found = SETS.search(refusal["text"])
     assert found, refusal
@@ -41,7 +41,7 @@ def follow_hint(folder: Path, findings: list[dict[str, str]]) -> str:
 
 
 def walk(folder: Path, system: str, words: str, say: Callable[[str], None] = lambda _: None) -> list[str]:
-    """Type what a stranger types; return what hints made them write."""
+    """Type what a stranger types; return the edits that hints asked for."""
 
     def typed(*arguments: str) -> Done:
         done = blindfit(folder, *arguments)

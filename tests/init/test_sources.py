@@ -50,7 +50,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def trained(folder: Path) -> None:
-    """The job is checked and run as it was written."""
+    """Check and run the job as it was written."""
     for words in (
         ("check", "joint/job.toml"),
         ("run", "joint/job.toml", "--out", "joint/run", "--set", "taylor.epochs=1"),

@@ -11,7 +11,7 @@ from tests.interference.neighbours import Probe
 
 @pytest.fixture(scope="session")
 def probe(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Probe]:
-    """What has run once is not run again."""
+    """The probe runs each case only once."""
     probe = Probe(demo_authority(tmp_path_factory.mktemp("interference")))
     yield probe
     probe.close()
@@ -19,7 +19,7 @@ def probe(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Probe]:
 
 @pytest.fixture(scope="module", autouse=True)
 def _quiet() -> Iterator[None]:
-    """A party's own log is its own."""
+    """A party's own log is not compared."""
     before = structlog.get_config()
     structlog.configure(logger_factory=structlog.ReturnLoggerFactory())
     yield

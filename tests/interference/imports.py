@@ -1,8 +1,8 @@
-"""What parties import in a job until it is charged, in processes that have not imported it before.
+"""Print the modules that parties import in a job until its charge, in processes that have not imported them before.
 
-An import takes up to half a second, which whoever waits for an answer sees: it may not hang on anybody's rows. Each
-world runs in a fork of one process, which has imported the harness alone, and ends at its charge: what is imported
-later is not asked for. It is asked line by line for two worlds each:
+An import takes up to half a second, which a party that waits for an answer can see. So the imports must not depend on
+anybody's rows. Each world runs in a fork of one process, which has imported only the harness. The fork ends at its
+charge: later imports do not matter. Each line of input asks for two worlds:
 
     echo "SYSTEM PARTY [planted]" | python -m tests.interference.imports AUTHORITY
 """
@@ -29,7 +29,7 @@ from tests.interference.world import Case, run
 
 
 def worlds(system: str, party: str) -> tuple[Case, Case]:
-    """That differ in one label, which becomes that of somebody else."""
+    """Return two worlds: in the second, the first row has another row's label."""
     case = SYSTEMS[system]()
     labels = {row: values["label"] for row, values in case.data[party].items()}
     first, *others = labels
@@ -38,10 +38,12 @@ def worlds(system: str, party: str) -> tuple[Case, Case]:
 
 
 def tell(case: Case, authority: Path, label: str) -> None:
-    """Names of the modules, in order of the alphabet: several parties run at once. The process ends with the charge.
+    """Print the names of the imported modules in alphabetical order, since several parties run at once; end at the
+    charge.
 
     Args:
-        label: of a party whose first row decides on an import, planted where rows are read.
+        label: name of a party. If it is given, that party's first row decides on an import, planted where rows are
+            read.
     """
     found: set[str] = set()
 
@@ -50,7 +52,7 @@ def tell(case: Case, authority: Path, label: str) -> None:
             found.add(str(arguments[0]))
 
     def charged(*_: object) -> NoReturn:
-        sys.stdout.write(json.dumps(sorted(found.copy())) + "\n")  # other threads go on adding
+        sys.stdout.write(json.dumps(sorted(found.copy())) + "\n")  # other threads still add names
         sys.stdout.flush()
         os._exit(0)
 
@@ -82,7 +84,7 @@ def main(authority: str) -> None:
         label = str(next(iter(one.data[party].values()))["label"]) if planted else ""
         for case in (one, other):
             with tempfile.TemporaryDirectory(prefix="interference-") as folder:
-                tempfile.tempdir = folder  # the world leaves its own there
+                tempfile.tempdir = folder  # the world leaves its own folder there
                 process = multiprocessing.get_context("fork").Process(target=tell, args=(case, Path(authority), label))
                 process.start()
                 process.join()

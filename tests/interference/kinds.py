@@ -1,8 +1,8 @@
-"""What a field that others see may hold, in one table: what is not in it is compared as it is.
+"""One table of what each field that others see may hold. A field that the table lacks is compared as it is.
 
-A name is "Message.field" of a protocol or of a service, "summary/NAME" of what a party tells the coordinator at the
-end, or "progress/STEP" of what it tells meanwhile. Ciphertexts, shares and keys need no line: their kind
-(algorithms/messages.py) says that they hide.
+A name is "Message.field" of a protocol or of a service, "summary/NAME" for a party's final report to the coordinator,
+or "progress/STEP" for its reports before that. Ciphertexts, shares and keys need no line: their kind
+(algorithms/messages.py) declares that they hide.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ from functools import cache
 
 
 class Treatment(StrEnum):
-    """How a value stands in a record."""
+    """Treatment of a value in a record."""
 
     EXACT = "exact"
-    HIDDEN = "hidden"  # a ciphertext, blinded point, share or masked value: kind and shape stay; tests of their own
-    RANDOM = "random"  # drawn anew in every run, which `random_ids` checks; which ones are the same still shows
-    DERIVED = "derived"  # a hash or signature over RANDOM values: as RANDOM, but nobody drew it
-    DECLARED = "declared"  # what the protocol's table lets its receiver read: kind and shape stay
+    # a ciphertext, blinded point, share or masked value: kind and shape stay; other tests cover the rest
+    HIDDEN = "hidden"
+    RANDOM = "random"  # drawn again in every run, as `random_ids` checks; which values are equal still shows
+    DERIVED = "derived"  # a hash or signature over RANDOM values: treated as RANDOM, but nobody drew it
+    DECLARED = "declared"  # the protocol's table lets its receiver read it: kind and shape stay
     RELEASED = "released"  # paid for: kind and shape stay once the charge is durable, and the value before it
     UNPROTECTED = "unprotected"  # declared where no budget pays for the private unit; where one does, exact
     MACHINE = "machine"  # clocks and memory
@@ -33,9 +34,9 @@ BY_KIND = {
     "ciphertext_vector": HIDDEN,
     "partial_decryption": HIDDEN,
     "share_vector": HIDDEN,
-    "paillier_public_key": HIDDEN,  # the harness gives all runs one key: making it takes longer than a run
+    "paillier_public_key": HIDDEN,  # the harness gives one key to all runs: making a key takes longer than a run
 }
-"""By a message field's kind, where no line of BY_NAME says more."""
+"""Treatments by a message field's kind, where BY_NAME has no line for the field."""
 
 BY_NAME = {
     # handshake, draw
@@ -49,14 +50,14 @@ BY_NAME = {
     "BlindedPoints.points": HIDDEN,
     "CommonRows.rows": DECLARED,  # own common rows, in a random order of shuffled places
     "KeyShare.public_value": RANDOM,
-    "Filters.filters": DECLARED,  # how alike keyed filters are
-    "Slots.positions": DECLARED,  # own rows' slots
+    "Filters.filters": DECLARED,  # the likeness of keyed filters
+    "Slots.positions": DECLARED,  # positions of the party's own rows
     # taylor
     "NoisyGradient.values": RELEASED,  # without label DP the table declares it
     "GridFigures.numbers": DECLARED,  # the account counts them
     "GridChoice.point": DECLARED,
     # falcon
-    "ChosenPoint.point": DECLARED,  # by figures that the account counts
+    "ChosenPoint.point": DECLARED,  # figures decide it, and the account counts them
     "DealtSeed.seed": RANDOM,
     "DealtKeyShare.share": RANDOM,
     "CheckCommitment.opened": DERIVED,
@@ -67,7 +68,7 @@ BY_NAME = {
     # predict
     "MaskSeed.seed": RANDOM,
     "ZeroSharePart.part": RANDOM,
-    "MaskedScores.scores": HIDDEN,  # of two passive parties; with one, what no protocol can hide
+    "MaskedScores.scores": HIDDEN,  # hidden with two passive parties; with one, no protocol can hide it
     # the measurement server's answers
     "*snapshot": RANDOM,
     "DatasetDescription.receipt_key": RANDOM,
@@ -81,7 +82,7 @@ BY_NAME = {
     "BlockFit.*": RELEASED,
     "EncryptedRows.rows": HIDDEN,
     "MaskedRows.values": HIDDEN,
-    "Challenge.seed": DERIVED,  # of what two servers drew
+    "Challenge.seed": DERIVED,  # made from the draws of two servers
     "NoisySum.entry": DERIVED,
     "NoisyLabels.steps": RELEASED,
     "FittedRelease.parameters": RELEASED,
@@ -93,16 +94,16 @@ BY_NAME = {
     "ReceiptGiven.key": RANDOM,
     "Receipt*.statement": DERIVED,
     "Receipt*.signature": DERIVED,
-    # what is asked of it: hashes of the rows and ids, which the server is sent
+    # hashes of the requested rows and ids, which the server receives
     "*Open.request_id": DECLARED,
     "AggregateOpen.content_sha256": DECLARED,
     "AggregateOpen.content_salt": RANDOM,
-    "Agreement.request_sha256": DERIVED,  # of a request that is salted
+    "Agreement.request_sha256": DERIVED,  # hash of a salted request
     "WeightRows.weights": DECLARED,
     # progress
-    "progress/ask for the release": MACHINE,  # which of two servers is asked first: threads make the requests
-    "progress/fit": RELEASED,  # of a fit to what was released
-    "progress/hold-out loss": UNPROTECTED,  # of each epoch as it ends: the same as in the summary
+    "progress/ask for the release": MACHINE,  # two threads ask the two servers, in any order
+    "progress/fit": RELEASED,  # losses of a fit to the released sum
+    "progress/hold-out loss": UNPROTECTED,  # loss of each epoch as it ends: also in the summary
     # summaries
     "summary/timing.*": MACHINE,
     "summary/peak_memory_mib": MACHINE,

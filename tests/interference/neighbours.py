@@ -1,7 +1,8 @@
 """Pairs of valid worlds that differ in one private unit, and are equal in what the protocol's table lets others read.
 
-Each pair is a line of PAIRS: a system, a name, whose data differ, and a function from the system's case to two cases.
-The nasty ones first look which rows a job holds out (`Probe`), so that the unit decides what a part is made of.
+Each pair is a line of PAIRS: a system, a name, the party whose data differ, and a function from the system's case to
+two cases. The nastiest pairs first look up which rows a job holds out (`Probe`), so that the unit decides the content
+of a part.
 """
 
 from __future__ import annotations
@@ -35,21 +36,21 @@ LAST, FIRST = "p063", "p000"
 
 @dataclass(frozen=True, repr=False)
 class Side:
-    """One of two worlds; `then` are the tables of further jobs, which all parties publish or do not."""
+    """One of two worlds; `then` holds the tables of further jobs, which all parties publish or do not."""
 
     case: Case
     then: tuple[Data, ...] = ()
     publish: bool = False
-    cut: bool = False  # in the middle of the first job, which the others resume
+    cut: bool = False  # in the middle of the first job, which the later jobs resume
 
 
 class Refused(Exception):
-    """A job whose parts were to be known."""
+    """A job was refused, although its parts are needed to build a pair."""
 
 
-@dataclass(repr=False)  # pytest shows what a failing test was given
+@dataclass(repr=False)  # pytest prints what a failing test was given
 class Probe:
-    """Runs cases, each once; further jobs go on from one and the same first job."""
+    """Runs each case once; several further jobs can start from the same first job."""
 
     authority: Path
     _worlds: dict[Pair, tuple[Ran, Ran]] = field(default_factory=dict)
@@ -65,14 +66,14 @@ class Probe:
         if key not in self._ran:
             if then:
                 self._ran[key] = go_on(self._begin(case, cut=cut), self.authority, then, publish=publish)
-            elif time == 1 and case.data in data_of_systems():  # others may go on from it
+            elif time == 1 and case.data in data_of_systems():  # other jobs may go on from it
                 self._ran[key] = self._begin(case).ran
             else:
                 self._ran[key] = run(case, self.authority)
         return self._ran[key]
 
     def _begin(self, case: Case, *, cut: bool = False) -> Begun:
-        """Its folder stays as long as this probe."""
+        """Run the first job; its folder stays as long as this probe."""
         key = repr((vars(case), cut))
         if key not in self._begun:
             root = Path(tempfile.mkdtemp(prefix="world-", dir=self._folder))
@@ -83,7 +84,7 @@ class Probe:
         return self.run(side.case, *side.then, publish=side.publish, cut=side.cut)
 
     def worlds(self, pair: Pair) -> tuple[Ran, Ran]:
-        """Of all observers of the pair."""
+        """Return both worlds of the pair, as all observers see them."""
         if pair not in self._worlds:
             one, other = pair.build(pair.case, self)
             self._worlds[pair] = self.side(one), self.side(other)
@@ -91,15 +92,15 @@ class Probe:
 
     @property
     def errors(self) -> list[str]:
-        """Of all jobs that have run."""
+        """Errors of all jobs that have run."""
         return [error for ran in self._ran.values() for error in ran.errors if error]
 
     def again(self, case: Case) -> Ran:
-        """The same a second time, from nothing."""
+        """Run the case a second time, from nothing."""
         return self.run(case, time=2)
 
     def held_out(self, case: Case) -> list[str]:
-        """Ids, as the party that evaluates has written them.
+        """Return the held-out ids that the evaluating party has written.
 
         Raises:
             Refused: the job ends before that.
@@ -111,20 +112,22 @@ class Probe:
         return sorted(line["id"] for text in texts for line in csv.DictReader(io.StringIO(text)))
 
     def trained(self, case: Case) -> list[str]:
-        """Ids of all other rows, those of a hold-out loss among them: a change of theirs can have an effect."""
+        """Return the ids of all other rows. Those of a hold-out loss are among them: changing them can
+        have an effect.
+        """
         rows = next(iter(case.data.values()))
         return sorted(set(rows) - set(self.held_out(case)))
 
 
 @cache
 def set_up(system: str) -> Case:
-    """Once: nobody changes a case."""
+    """Return the system's case, built once: nobody changes a case."""
     return SYSTEMS[system]()
 
 
 @cache
 def data_of_systems() -> list[Data]:
-    """Unchanged, as each sets them up."""
+    """Return the unchanged data of each system's case."""
     return [set_up(system).data for system in SYSTEMS]
 
 
@@ -137,10 +140,11 @@ Build = Callable[[Case, Probe], tuple[Side, Side]]
 class Pair:
     """
     Attributes:
-        private: whose data differ; everybody else is an observer.
-        declared: what this unit may show to others by the protocol's table, beside kinds.py.
-        omitted: fields that are there or not by what is declared.
-        refused: the job ends badly in both worlds.
+        private: party whose data differ; everybody else is an observer.
+        declared: fields that may show this unit to others by the protocol's table, in addition to those in
+            kinds.py.
+        omitted: fields that are present or absent depending on what is declared.
+        refused: True if the job ends badly in both worlds.
     """
 
     system: str
@@ -169,7 +173,7 @@ class Pair:
 
 
 def told_apart(pair: Pair, observer: str, probe: Probe) -> list[str]:
-    """By what this observer can tell the pair's two worlds apart; a line for each."""
+    """Return one line for each difference by which this observer can distinguish the pair's two worlds."""
     case, (one, other) = pair.case, probe.worlds(pair)
     declared, covered = (*case.declares, *pair.declared), pair.private in case.covered
     return differences(one.record, other.record, observer, declared=declared, omitted=pair.omitted, covered=covered)
@@ -179,7 +183,7 @@ def told_apart(pair: Pair, observer: str, probe: Probe) -> list[str]:
 
 
 def changed(data: Data, party: str, rows: Mapping[str, Mapping[str, Any] | None]) -> Data:
-    """Rows with other values; None: a row that is not there."""
+    """Return the data with other values in some rows. None removes a row."""
     table: Rows = {row: dict(values) for row, values in data[party].items()}
     for row, values in rows.items():
         if values is None:
@@ -194,7 +198,7 @@ def flip(data: Data, party: str, *rows: str) -> Data:
 
 
 def labels(data: Data, party: str, ones: Iterable[str]) -> Data:
-    """1 for these, 0 for all others."""
+    """Set the label of these rows to 1, and of all others to 0."""
     chosen = set(ones)
     return changed(data, party, {row: {"label": int(row in chosen)} for row in data[party]})
 
@@ -212,12 +216,12 @@ def pair(case: Case, one: Data, other: Data) -> tuple[Side, Side]:
 
 
 def a_label(party: str, row: str = "") -> Build:
-    """Of the first row that is trained on, or of this one."""
+    """Change the label of this row, or of the first row that is trained on."""
     return lambda case, probe: pair(case, case.data, flip(case.data, party, row or probe.trained(case)[0]))
 
 
 def labels_of_a_person(party: str) -> Build:
-    """Four rows of one person, all of whose labels become others, of another sum; two of them count."""
+    """Change all labels of a person with four rows, and their sum; two of the rows count."""
     rows = [f"p{i:03}" for i in range(4, 8)]
 
     def build(case: Case, _: Probe) -> tuple[Side, Side]:
@@ -232,12 +236,12 @@ LEAST_PRICE, MOST_PRICE = 0.0, 10.0
 
 
 def far_from(price: float) -> float:
-    """The end of the range that is further away."""
+    """Return the end of the range that is further away."""
     return LEAST_PRICE if price > (LEAST_PRICE + MOST_PRICE) / 2 else MOST_PRICE
 
 
 def a_price(party: str, row: str = "", price: float | None = None) -> Build:
-    """Of the first row that is trained on, or of this one: as it is, or this one, or far from it."""
+    """Change the price of this row, or of the first row that is trained on, to this price or to one far away."""
 
     def build(case: Case, probe: Probe) -> tuple[Side, Side]:
         chosen = row or probe.trained(case)[0]
@@ -248,7 +252,7 @@ def a_price(party: str, row: str = "", price: float | None = None) -> Build:
 
 
 def a_share(party: str) -> Build:
-    """What another label of the first row that is trained on makes of a server's share of it."""
+    """Change a server's share of the first training row's label as another label would change it."""
 
     def build(case: Case, probe: Probe) -> tuple[Side, Side]:
         row = probe.trained(case)[0]
@@ -259,7 +263,7 @@ def a_share(party: str) -> Build:
 
 
 def rare_class(party: str) -> Build:
-    """Two rows of a class, or one, among those that are trained on."""
+    """Return a class that has two rows, or one, among the training rows."""
 
     def build(case: Case, probe: Probe) -> tuple[Side, Side]:
         two = probe.trained(case)[5:7]
@@ -269,7 +273,7 @@ def rare_class(party: str) -> Build:
 
 
 def class_alone_in_test(party: str) -> Build:
-    """The one positive label among the held-out rows, or none there; there is one among the training rows."""
+    """Make one positive label among the held-out rows, or none there; the training rows have one in both worlds."""
 
     def build(case: Case, probe: Probe) -> tuple[Side, Side]:
         test, train = probe.held_out(case)[0], probe.trained(case)[0]
@@ -279,8 +283,9 @@ def class_alone_in_test(party: str) -> Build:
 
 
 def class_alone_in_training(party: str) -> Build:
-    """The one positive label among the training rows, or none there: valid tables, of both classes. The first of these
-    worlds is the first of those above, which is run once for both."""
+    """Make one positive label among the training rows, or none there: both tables are valid and have both classes.
+
+    The first of these worlds is the first of the pair above, which runs once for both."""
 
     def build(case: Case, probe: Probe) -> tuple[Side, Side]:
         test, train = probe.held_out(case)[0], probe.trained(case)[0]
@@ -294,19 +299,19 @@ def a_feature(party: str, value: float = 0.777) -> Build:
 
 
 def a_held_out_feature(party: str) -> Build:
-    """Of a row that is not sent."""
+    """Change a feature of a row that is not sent."""
     return lambda case, probe: pair(
         case, case.data, changed(case.data, party, {probe.held_out(case)[0]: {"x0": 0.777}})
     )
 
 
 def an_outlier(party: str) -> Build:
-    """16 standard deviations, in the training rows."""
+    """Make one training row's feature 16 standard deviations."""
     return lambda case, probe: pair(case, case.data, changed(case.data, party, {probe.trained(case)[3]: {"x0": 16.0}}))
 
 
 def column_constant_in_training(party: str) -> Build:
-    """One training row has another value than all others, or has not; the table's column is not constant."""
+    """Give one training row another value than all others, or the same; the table's column is not constant."""
 
     def build(case: Case, probe: Probe) -> tuple[Side, Side]:
         train = probe.trained(case)
@@ -317,7 +322,7 @@ def column_constant_in_training(party: str) -> Build:
 
 
 def one_price_in_training(party: str) -> Build:
-    """One training row has another price than all others, or has not."""
+    """Give one training row another price than all others, or the same."""
 
     def build(case: Case, probe: Probe) -> tuple[Side, Side]:
         train = probe.trained(case)
@@ -328,7 +333,7 @@ def one_price_in_training(party: str) -> Build:
 
 
 def a_far_price(party: str) -> Build:
-    """Of a held-out row: hundreds of the training labels' standard deviations from their mean, or near it."""
+    """Move a held-out row's price: hundreds of the training labels' standard deviations from their mean, or near it."""
 
     def build(case: Case, probe: Probe) -> tuple[Side, Side]:
         return pair(case, case.data, changed(case.data, party, {probe.held_out(case)[0]: {"label": 1000.0}}))
@@ -337,7 +342,7 @@ def a_far_price(party: str) -> Build:
 
 
 def a_missing_value(party: str) -> Build:
-    """Which the column's mean replaces."""
+    """Remove a value, which the column's mean replaces."""
 
     def build(case: Case, probe: Probe) -> tuple[Side, Side]:
         with_means = case.with_dataset(party, missing="mean")
@@ -347,10 +352,10 @@ def a_missing_value(party: str) -> Build:
 
 
 def derived(party: str, build: Build, **numbers: Any) -> Build:
-    """Where x0 is no feature itself, and recipes compute columns from it.
+    """Build the pair where x0 is not a feature itself, and recipes compute columns from it.
 
     Args:
-        numbers: of the bins; by default the training rows decide them.
+        numbers: options of the bins; by default the training rows decide them.
     """
     recipes = {"bin": {"by": "bins", "of": "x0", **(numbers or {"bins": 3})}}
     if not numbers:
@@ -363,12 +368,12 @@ def derived(party: str, build: Build, **numbers: Any) -> Build:
 
 
 def a_name(party: str, name: str) -> Build:
-    """By which a linkage finds the last row, or does not."""
+    """Change the last row's name, so that a linkage finds the row or does not."""
     return lambda case, _: pair(case, case.data, changed(case.data, party, {LAST: {"name": name}}))
 
 
 def dated(build: Build) -> Build:
-    """The job links by dates."""
+    """Build the pair for a job that links by dates."""
 
     def built(case: Case, probe: Probe) -> tuple[Side, Side]:
         data = case.data
@@ -380,7 +385,7 @@ def dated(build: Build) -> Build:
 
 
 def a_text(party: str, column: str, value: Any) -> Build:
-    """Of a party that scores rows by a category, next to a column that its model does not need."""
+    """Change a value of a party that scores rows by a category, next to a column that its model does not need."""
 
     def build(case: Case, _: Probe) -> tuple[Side, Side]:
         case = with_a_region(case, party)
@@ -390,7 +395,7 @@ def a_text(party: str, column: str, value: Any) -> Build:
 
 
 def values_of_columns(party: str, distinct: int, columns: int, models_per_row: int | str) -> Build:
-    """One person has a value that nobody else has: the columns of the other table hold so many values."""
+    """Give one person a value that nobody else has; the columns hold `distinct` other values."""
 
     def build(case: Case, _: Probe) -> tuple[Side, Side]:
         case = case.with_dataset(party, models_per_row=models_per_row)
@@ -405,12 +410,12 @@ def values_of_columns(party: str, distinct: int, columns: int, models_per_row: i
 
 
 def day_of(row: str) -> dt.date:
-    """A day for each row's number, each of them another."""
+    """Return another day for each row's number."""
     return dt.date(1940, 1, 1) + dt.timedelta(days=31 * int(row[1:]))
 
 
 def an_unknown_id(party: str) -> Build:
-    """A row that nobody else has: of one person, or of another."""
+    """Add a row that nobody else has: of one person, or of another."""
 
     def build(case: Case, _: Probe) -> tuple[Side, Side]:
         one, other = strangers(case)
@@ -420,7 +425,9 @@ def an_unknown_id(party: str) -> Build:
 
 
 def strangers(case: Case) -> list[str]:
-    """Two ids that nobody has, of one part: a row's part follows from its id, and its size is no secret."""
+    """Return two ids that nobody has, both of one part. A row's part follows from its id, and a part's
+    size is public.
+    """
     names = [f"stranger-{i}" for i in range(64)]
     fraction = case.job.get("split", {}).get("test_fraction", SplitSettings().test_fraction)
     held_out = PublicRandomness.from_seed(case.job.get("seed", 0)).choose("split", names, fraction)
@@ -428,7 +435,7 @@ def strangers(case: Case) -> list[str]:
 
 
 def another_stranger(party: str) -> Build:
-    """One party has somebody whom the others do not have: one person, or another."""
+    """Give one party a person whom the others do not have: one person, or another."""
 
     def build(case: Case, probe: Probe) -> tuple[Side, Side]:
         one, other = strangers(case)
@@ -439,12 +446,12 @@ def another_stranger(party: str) -> Build:
 
 
 def a_row(party: str) -> Build:
-    """There or not."""
+    """Remove a row."""
     return lambda case, probe: pair(case, case.data, changed(case.data, party, {probe.trained(case)[0]: None}))
 
 
 def a_row_of_zero(party: str) -> Build:
-    """Not in the table, or there with label 0, which is the same."""
+    """Remove a row with label 0, which must look the same as an absent row."""
 
     def build(case: Case, probe: Probe) -> tuple[Side, Side]:
         row = next(row for row in probe.trained(case) if case.data[party][row]["label"] == 0)
@@ -454,7 +461,7 @@ def a_row_of_zero(party: str) -> Build:
 
 
 def min_rows(party: str, build: Build, least: Callable[[Case, Probe], int]) -> Build:
-    """Where the policy asks for just as many rows as there are."""
+    """Build the pair where the policy requires exactly as many rows as there are."""
 
     def built(case: Case, probe: Probe) -> tuple[Side, Side]:
         return build(case.with_policy(party, min_rows=least(case, probe)), probe)
@@ -467,7 +474,7 @@ def n_trained(case: Case, probe: Probe) -> int:
 
 
 def the_only_row(party: str) -> Build:
-    """That is trained on, there or not."""
+    """Remove the only row that is trained on."""
 
     def build(case: Case, probe: Probe) -> tuple[Side, Side]:
         rows, (row, *_) = case.data[party], probe.trained(case)
@@ -478,7 +485,9 @@ def the_only_row(party: str) -> Build:
 
 
 def between_jobs(build: Build, *, publish: bool = False) -> Build:
-    """The same job twice: the source has changed in between, or it has not; in both worlds it was published, or not."""
+    """Run the same job twice. In between, the source has changed in one world; it is published in both worlds or
+    neither.
+    """
 
     def built(case: Case, probe: Probe) -> tuple[Side, Side]:
         one, other = build(case, probe)
@@ -488,10 +497,10 @@ def between_jobs(build: Build, *, publish: bool = False) -> Build:
 
 
 def resumed(build: Build, *, publish: bool = False) -> Build:
-    """A job that was cut off, and is resumed on a source that has changed since, or has not."""
+    """Cut a job off, and resume it on a source that has changed since in one world."""
 
     def built(case: Case, probe: Probe) -> tuple[Side, Side]:
-        # Rows are held out the same, however many epochs there are, and whatever the tables are in.
+        # The same rows are held out for any number of epochs and any kind of source.
         one, other = build(replace(case, source="csv"), probe)
         begun = replace(one.case, source=case.source).with_job(**{f"{case.system}__epochs": 2})
         return Side(begun, (one.case.data,), publish, True), Side(begun, (other.case.data,), publish, True)
@@ -500,12 +509,12 @@ def resumed(build: Build, *, publish: bool = False) -> Build:
 
 
 def asked(party: str, build: Build) -> Build:
-    """Its operator says yes to each job."""
+    """Build the pair where the party's operator approves each job."""
     return lambda case, probe: build(case.with_policy(party, approve="ask"), probe)
 
 
 def never_published(party: str, build: Build) -> Build:
-    """Whose operator has published the rows of the first world before, as those of another population."""
+    """Build the pair where the operator has already published the first world's rows as rows of another population."""
 
     def built(case: Case, probe: Probe) -> tuple[Side, Side]:
         one, other = build(case, probe)
@@ -534,13 +543,13 @@ def in_job(build: Build, **changes: Any) -> Build:
 
 
 def in_batches(build: Build, party: str, rows: int) -> Build:
-    """The party holds so many rows in memory at a time."""
+    """Build the pair where the party holds at most this many rows in memory at a time."""
     return lambda case, probe: build(case.with_dataset(party, batch_rows=rows), probe)
 
 
-LARGEST = 1e100  # that a snapshot takes
+LARGEST = 1e100  # the largest number that a snapshot takes
 EXTREME = {"dp_lr__feature_bounds": ["*:0:1e-100"], "dp_lr__clip_norm": 1e-9, "dp_lr__learning_rate": 1e20}
-"""Options of a dp-lr job under which much overflows that nothing holds."""
+"""Options of a dp-lr job under which numbers overflow that nothing bounds."""
 ONE_TRAINED = {"dp_lr__public_rows": 10**6, "dp_lr__loss_share": 0.1}
 
 NORM = (
@@ -551,13 +560,15 @@ NORM = (
 )
 NORM += ("summary/privacy.noise_std_of_*", "summary/fit.l2", "NoisySum.*")
 NORM += ("BlockColumns.norm_bound", "BlockGrid.*", "BlockOpen.norm_bound")
-NORM += ("AggregateOpen.frac_bits", "summary/privacy.mechanism")  # the grid, by walr_grid from norm bound and job alone
-"""What the threat model lets server and coordinator see of a consumer's rows: the norm bound, and so noise and grid."""
+NORM += ("AggregateOpen.frac_bits", "summary/privacy.mechanism")  # the grid, by walr_grid only from norm bound and job
+"""What the threat model lets server and coordinator see of an active party's rows: the norm bound, and
+so noise and grid.
+"""
 IDS = ("*.ids", "*.content_sha256")
-"""What the table lets a measurement server read of a request."""
+"""Fields of a request that the table lets a measurement server read."""
 
 FIGURES = ("summary/evaluation.*",)
-"""Of which the table declares a confusion matrix: it says whether there are two classes to make figures of."""
+"""Figures whose confusion matrix the table declares: it shows whether there are two classes to compute figures from."""
 
 COARSE = {"taylor__jitter": 0.5, "taylor__batch_rows": 1000}  # so that two layouts fit into the limit of labels
 PAIRS = (
@@ -579,7 +590,7 @@ PAIRS = (
     Pair("walr", "outlier-clipped", "shop", in_job(an_outlier("shop"), walr__norm_bound=4.0), NORM),
     Pair("walr", "constant-in-training", "shop", column_constant_in_training("shop"), NORM),
     Pair("walr", "unknown-id", "shop", an_unknown_id("shop"), IDS, refused=True),
-    # walr-holders: of each other's columns they see the norm bound, and what weights of their own come of
+    # walr-holders: the parties see the norm bound of each other's columns, and the results for their own weights
     Pair("walr-holders", "a-label", "meter", a_label("meter")),
     Pair("walr-holders", "between-jobs", "meter", between_jobs(a_label("meter"))),
     Pair("walr-holders", "published-anew", "meter", between_jobs(a_label("meter"), publish=True)),
@@ -587,13 +598,13 @@ PAIRS = (
     Pair("walr-holders", "a-feature-of-another", "bank", a_feature("bank"), NORM),
     Pair("walr-holders", "held-out-feature", "bank", a_held_out_feature("bank")),
     Pair("walr-holders", "an-id-that-no-other-has", "bank", another_stranger("bank"), ("*.ids", *NORM)),
-    # walr-split: a label that changes is another share at one of the servers, whichever; the other's are what they were
+    # walr-split: a changed label is another share at one of the two servers; the other server's share stays as it was
     Pair("walr-split", "a-share", "east", a_share("east")),
     Pair("walr-split", "a-share-of-the-other", "west", a_share("west")),
     Pair("walr-split", "a-share-asked", "west", asked("west", a_share("west"))),
     Pair("walr-split", "published-anew", "west", between_jobs(a_share("west"), publish=True)),
     Pair("walr-split", "a-feature", "shop", a_feature("shop"), NORM),
-    # walr-hidden: of the rows the server sees no more than that there are some
+    # walr-hidden: the server sees only that there are rows
     Pair("walr-hidden", "a-label", "meter", a_label("meter")),
     Pair("walr-hidden", "between-jobs", "meter", between_jobs(a_label("meter"))),
     Pair("walr-hidden", "published-anew", "meter", between_jobs(a_label("meter"), publish=True)),
@@ -725,7 +736,7 @@ PAIRS = (
     Pair("predict", "a-level-spelled-otherwise", "bank", a_text("bank", "region", "NORTH")),
     Pair("predict", "a-column-that-nobody-needs", "shop-a", a_text("shop-a", "note", "x")),
     Pair("predict", "a-value-that-nobody-needs", "bank", a_text("bank", "note", "")),
-    # derived columns, whose numbers training rows decide; in which bins are empty and knots are equal
+    # derived columns, whose numbers training rows decide; some bins are empty and some knots are equal
     Pair("walr", "derived-feature", "shop", derived("shop", a_feature("shop")), NORM),
     Pair("walr", "derived-constant-in-training", "shop", derived("shop", column_constant_in_training("shop")), NORM),
     Pair("label-dp", "derived-constant-in-training", "shop", derived("shop", column_constant_in_training("shop"))),
@@ -764,5 +775,6 @@ FIRST_USES = (
     ),
     Pair("taylor", "published-at-the-start", "bank", never_published("bank", a_label("bank"))),
 )
-"""Of a dataset that was never published, whose rows another population has in one world: of each kind of party that a
-budget is for, and of one without a budget."""
+"""First uses of a dataset that was never published, while another population has its rows in one world. There is a pair
+for each kind of party that a budget is for, and one for a party without a budget.
+"""

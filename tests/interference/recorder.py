@@ -1,8 +1,8 @@
-"""Listens on the wires of a run in this process: what every party sends to whom, normalised as it is sent.
+"""Listens on the wires of a run in this process: records what each party sends to whom, normalised as it is sent.
 
-Every call of Blindfit goes through a channel of parties/identity/connections.py. Its requests are what the server's
-owner sees, its responses and errors what the caller sees; so what is heard at the callers is all there is. Progress is
-taken from where a party reports it, as how much of it a coordinator catches is a matter of time.
+Every call of Blindfit goes through a channel of parties/identity/connections.py. The server's owner sees its requests;
+the caller sees its responses and errors. So the callers hear all there is. Progress is taken from the place where a
+party reports it, because timing decides how much of it reaches a coordinator.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from tests.statuses import fields_of, reason_of
 class Recorder:
     """
     Attributes:
-        coordinator: it has no data, so that what it sends is not recorded.
-        session: that runs.
+        coordinator: name of the coordinator. It has no data, so what it sends is not recorded.
+        session: name of the session that runs.
     """
 
     record: Record = field(default_factory=Record)
@@ -43,7 +43,7 @@ class Recorder:
     def hear(self, sender: str, receiver: str, over: str, message: Any) -> None:
         if sender == self.coordinator or isinstance(message, exchange_pb2.Ack):
             return
-        if over == "Waiting":  # how long a party waits is a matter of time; for whom and for what is in `report`
+        if over == "Waiting":  # timing decides how long a party waits; `report` records for whom and for what
             return
         if isinstance(message, exchange_pb2.Frame):
             self._frame(sender, receiver, message)
@@ -55,13 +55,13 @@ class Recorder:
             self.record.add(sender, receiver, over, line)
 
     def error(self, sender: str, receiver: str, over: str, status: Status) -> None:
-        if over == "Open":  # of a stream between parties: its end is a matter of time, the session's is recorded
+        if over == "Open":  # a stream between parties: timing decides its end; the session's end is recorded
             return
         line = Line(f"error {reason_of(status)}", tuple(_error_fields(status, self.record.charged)))
         self.record.add(sender, receiver, over, line)
 
     def report(self, party: str, session: str, step: str, told: Sequence[object]) -> None:
-        """Steps of which a release decides how many there are become one; a loss is a field of its own."""
+        """Record progress. Steps whose number a release decides become one step; a loss is a field of its own."""
         with_loss, charged = EPOCH.fullmatch(step), self.record.charged
         loss = with_loss[2] if with_loss else None
         name = f"progress/epoch {with_loss[1]}" if with_loss else f"progress/{step}"
@@ -82,7 +82,7 @@ class Recorder:
             return
         self._heard[stream] = frame.sequence
         if body == "abort":
-            return  # the sender's end says why; who hears of it first is a matter of time
+            return  # the sender's end gives the reason; timing decides who hears of it first
         data = self._chunks.pop(stream, b"") + frame.chunk.data
         if frame.chunk.last:
             self.record.add(sender, receiver, f"Exchange {frame.session}", _message_line(data, self.record.charged))
@@ -92,7 +92,7 @@ class Recorder:
     # --- to the coordinator
 
     def _event(self, sender: str, receiver: str, event: control_pb2.Event) -> None:
-        """Only the last one: the states before it are those of every session, and progress is in `report`."""
+        """Record only the last event: every session has the same states before it, and `report` records progress."""
         body = event.WhichOneof("body")
         if body == "summary":
             fields = [_parameter(item, self.record.charged) for item in event.summary.items]
@@ -109,7 +109,9 @@ class Recorder:
 
 
 def _over(path: str) -> str:
-    """What a call is recorded under. A client's calls to a measurement server follow each other: their order shows."""
+    """Return the name under which a call is recorded. A client calls a measurement server in order, so
+    the order shows.
+    """
     service, _, method = path.removeprefix("/blindfit.v1.").partition("/")
     return service if service == "Measurement" else method
 
@@ -132,7 +134,7 @@ def _parameter(item: payload_pb2.Parameter, charged: bool, prefix: str = "summar
 
 
 def _value_of(value: Any) -> Any:
-    """Of a kind of payload.proto."""
+    """Return the value in a message of payload.proto."""
     if isinstance(value, payload_pb2.TextList):
         return tuple(value.items)
     if isinstance(value, payload_pb2.RealTensor):
@@ -145,7 +147,7 @@ def _value_of(value: Any) -> Any:
 
 
 def _fields(message: Any, charged: bool) -> Iterator[Shown]:
-    """Of a service's message, all the way down; names are of the innermost message."""
+    """Yield the fields of a service's message at all depths; a name is that of the innermost message."""
     for descriptor, value in message.ListFields():
         name = f"{type(message).__name__}.{descriptor.name}"
         if hasattr(value, "ListFields"):
@@ -155,7 +157,7 @@ def _fields(message: Any, charged: bool) -> Iterator[Shown]:
 
 
 def _error_fields(status: Status, charged: bool) -> Iterator[Shown]:
-    """The sentence and the other details are made of these."""
+    """Yield the fields from which the error's sentence and its other details are made."""
     for name, text in sorted(fields_of(status).items()):
         yield shown(f"error.{name}", text, charged=charged)
 
@@ -164,7 +166,7 @@ def _error_fields(status: Status, charged: bool) -> Iterator[Shown]:
 
 
 class _Tapped:
-    """A gRPC channel whose calls are heard."""
+    """A gRPC channel whose calls are recorded."""
 
     def __init__(self, channel: Any, recorder: Recorder, caller: str, peer: str) -> None:
         self._channel, self._recorder, self._caller, self._peer = channel, recorder, caller, peer
@@ -204,7 +206,7 @@ class _Tapped:
 
 
 def _value_now(value: Any) -> Any:
-    """Of a coroutine that has nothing to wait for."""
+    """Return the result of a coroutine that does not wait."""
     try:
         value.send(None)
     except StopIteration as done:
@@ -214,7 +216,7 @@ def _value_now(value: Any) -> Any:
 
 @contextmanager
 def listening(record: Record) -> Iterator[Recorder]:
-    """Hears every party of this process."""
+    """Record every party of this process."""
     recorder = Recorder(record)
     open_channel, report, transaction = connections.channel, Session.report, Store.transaction
 

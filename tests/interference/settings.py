@@ -17,7 +17,7 @@ LARGE_SPLIT: Choices = {**SPLIT, "split__test_fraction": (0.3, 0.5)}  # a smalle
 DP: Choices = {"privacy__epsilon": (0.5, 1.0, 2.0)}
 VERTICAL: Choices = {
     **SPLIT,
-    "split__test_fraction": (0.2, 0.3),  # smaller parts are refused, and so are batches of what larger ones leave
+    "split__test_fraction": (0.2, 0.3),  # smaller parts are refused; larger ones leave too few rows for these batches
     "taylor__intercept": (True, False),
     "taylor__schedule": ("inverse", "exponential"),
     "taylor__learning_rate": (0.02, 0.1),
@@ -65,7 +65,7 @@ CHOICES: Mapping[str, Choices] = {
         **DP,
         "dp_lr__iterations": (1, 5, 20),
         "dp_lr__clip_norm": (0.5, 2.0),
-        # Its accountant takes half a minute for samples, and sees no row.
+        # The accountant takes half a minute for samples, and sees no row.
         "dp_lr__batch_fraction": (1.0,) * 29 + (0.25,),
         "dp_lr__loss_share": (0.0, 0.1),
         "dp_lr__shrinkage": (0.0, 0.1),
@@ -82,7 +82,7 @@ CHOICES: Mapping[str, Choices] = {
     "taylor-label-dp": {**VERTICAL, **DP},
     "taylor-linkage": {key: values for key, values in VERTICAL.items() if "split" not in key},
     "falcon": {**LARGE_SPLIT, **FALCON},
-    # Of so few rows a smaller part is refused, and nothing would be compared.
+    # A smaller part of so few rows is refused, and then nothing would be compared.
     "falcon-untested": {**SPLIT, "split__test_fraction": (0.5, 0.0), **FALCON},
     "falcon-weights": {"seed": range(1, 1000), "falcon__security": ("malicious", "semi-honest")},
     "falcon-threshold": {
@@ -119,19 +119,19 @@ CHOICES: Mapping[str, Choices] = {
         **DP,
     },
 }
-"""By system, or by what its name begins with. Every choice goes with every other."""
+"""Choices by the name of a system, or by the beginning of its name. All combinations are valid."""
 
 LAYOUTS: Choices = {"source": ("csv", "sqlite", "parquet"), "batch_rows": (7, 64, 16384)}
 
 
 def pair_of(name: str) -> Pair:
-    """The one with this id."""
+    """Return the pair with this id."""
     (chosen,) = (pair for pair in PAIRS if pair.id == name)
     return chosen
 
 
 def drawn(pair: Pair, seed: int) -> Pair:
-    """This pair under settings which its id and the seed decide, whatever other pairs there are."""
+    """Return this pair under settings which only its id and the seed decide, not the other pairs."""
     draw = random.Random(f"interference {pair.id} {seed}")
     options = {option: draw.choice(values) for option, values in choices_of(pair.system).items()}
     layout = {name: draw.choice(values) for name, values in LAYOUTS.items()}
@@ -140,22 +140,22 @@ def drawn(pair: Pair, seed: int) -> Pair:
 
 
 def found_under(pair: Pair, seed: int, probe: Probe) -> list[str]:
-    """By what anybody could tell the two worlds of these settings apart."""
+    """Return one line for each difference by which anybody could distinguish the two worlds under these settings."""
     chosen = drawn(pair, seed)
     try:
         return [f"{chosen.id}: {line}" for observer in chosen.observers for line in told_apart(chosen, observer, probe)]
-    except Refused:  # whatever the data are, so that there is no part to aim at
+    except Refused:  # in both worlds, so that there is no part to aim at
         return []
 
 
 def choices_of(system: str) -> Choices:
-    """Of the longest name that the system's begins with."""
+    """Return the choices of the longest name with which the system's name begins."""
     (*_, choices) = (CHOICES[name] for name in sorted(CHOICES, key=len) if system.startswith(name))
     return choices
 
 
 def built_with(build: Build, options: Mapping[str, Any], batch_rows: int) -> Build:
-    """The pair of a case with these options of the job, whose parties hold so many rows at a time."""
+    """Build the pair with these options of the job, for parties that hold this many rows at a time."""
 
     def built(case: Case, probe: Probe) -> tuple[Side, Side]:
         for party in case.holders:

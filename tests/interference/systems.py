@@ -1,4 +1,5 @@
-"""The systems under test, each set up once, small. A new one: a function that returns a Case, and a line in SYSTEMS.
+"""The systems under test, each set up once, small. A new one needs a function that returns a Case, and a line in
+SYSTEMS.
 
 Then give it neighbours (neighbours.py), and what its messages may show (kinds.py).
 """
@@ -27,14 +28,14 @@ from blindfit.parties.vertical.model_store import ModelStore
 from tests.interference.world import Case, Data, Rows
 
 N_ROWS = 64
-MORE_ROWS = 160  # where weights may be told of them
+MORE_ROWS = 160  # for jobs that may return weights computed from them
 BUDGET = {"people": {"epsilon": 8.0, "delta": 1e-5}}
 TIMEOUTS = {"step_s": 60.0, "reconnect_s": 20.0}
 CHAIN = ("bank", "shop-a", "shop-b")
 
 
 def table(seed: int, *, features: int = 0, rows: int = N_ROWS, **more: Callable[[int], Any]) -> Rows:
-    """Standard normal features x0, x1 ..; `more` columns come first, of the row's number."""
+    """Return standard normal features x0, x1, ...; the `more` columns come first and depend on the row's number."""
     drawn = np.random.default_rng(seed).normal(size=(rows, features)).round(3).tolist()
     return {
         f"p{i:03}": {**{name: value(i) for name, value in more.items()}, **{f"x{j}": x for j, x in enumerate(line)}}
@@ -50,7 +51,7 @@ def price(i: int) -> float:
     return i * 37 % 100 / 10
 
 
-# --- a measurement server and a consumer ------------------------------------------------------------------
+# --- a measurement server and an active party ---------------------------------------------------------------
 
 
 def walr(**more: Callable[[int], Any]) -> Case:
@@ -70,20 +71,21 @@ def walr(**more: Callable[[int], Any]) -> Case:
 
 
 def walr_persons() -> Case:
-    """Half of all persons have more rows than count."""
+    """Return a case where half of all persons have more rows than count."""
     case = walr(person=lambda i: f"person {i // 4}")
     return case.with_dataset("meter", person="person", max_rows_per_person=2)
 
 
 def walr_unknown() -> Case:
-    """Who is not in the server's table counts as 0, and nobody is to see who is."""
+    """Return a case where a person whom the server's table lacks counts as 0, and nobody may see who that is."""
     return walr().with_dataset("meter", unknown_rows="zero")
 
 
 def walr_holders() -> Case:
-    """A bank has other columns of the same people; the server fits, and tells each holder its own weights.
+    """Return a case where a bank has other columns of the same people; the server fits, and sends each party its
+    weights.
 
-    The rows are so many that two fits may tell weights of them.
+    There are enough rows for two fits to return weights.
     """
     case = walr()
     return replace(
@@ -103,7 +105,7 @@ def walr_holders() -> Case:
 
 
 def walr_split() -> Case:
-    """A share of every label at each of two servers."""
+    """Return a case with a share of every label at each of two servers."""
     first, second = two_servers_.split(
         np.array([binary(i) for i in range(N_ROWS)], np.uint8), random.Random(2).randrange
     )
@@ -126,14 +128,14 @@ def walr_split() -> Case:
 
 
 def walr_hidden() -> Case:
-    """The server sums rows that it cannot read."""
+    """Return a case where the server sums rows that it cannot read."""
     case = walr()
     hidden = replace(case, job={**case.job, "walr": {"trust": "encrypted-rows"}})
     return hidden.with_policy("meter", unsafe=["unchecked-rows"])
 
 
 def walr_shares() -> Case:
-    """Labels and rows in shares between two servers."""
+    """Return a case with label and rows in shares between two servers."""
     case = walr_split()
     hidden = replace(case, job={**case.job, "walr": {"trust": "shared-rows"}})
     return replace(hidden, roles={**hidden.roles, "dealer": "key-node"})
@@ -162,7 +164,7 @@ def label_dp(**more: Callable[[int], Any]) -> Case:
 
 
 def label_dp_persons() -> Case:
-    """A prior is estimated, and a secret hash chooses which two rows of a person are released."""
+    """Return a case where a prior is estimated, and a secret hash chooses which two rows of a person are released."""
     case = label_dp(person=lambda i: f"person {i // 4}")
     case = case.with_job(label_dp={"mechanism": "rr-on-bins", "debias": False, "regressor": "linear"})
     case = case.with_dataset("meter", person="person", max_rows_per_person=2)
@@ -199,7 +201,7 @@ def dp_lr_add_or_remove() -> Case:
 VERTICAL = {"bank": "active", "shop-a": "passive", "shop-b": "passive", "notary": "key-node"}
 
 
-# Two columns, which test rows' scores could be solved for.
+# Two columns, which could be computed from the test rows' scores.
 OF_ROLE = {
     "active": {"label": "label", "models_per_row": "unlimited"},
     "passive": {"models_per_row": "unlimited"},
@@ -207,7 +209,7 @@ OF_ROLE = {
 
 
 def taylor() -> Case:
-    """Every epoch runs, so that only what is told of the loss depends on it."""
+    """Return a case where every epoch runs, so that only reports of the loss depend on it."""
     data: Data = {name: table(seed, features=2) for seed, name in enumerate(CHAIN)}
     data["bank"] = table(0, features=2, label=binary)
     return Case(
@@ -225,7 +227,7 @@ def taylor() -> Case:
 
 
 def taylor_drawn() -> Case:
-    """Who is held out is drawn by the parties, as between organisations, and so another one in every run."""
+    """Return a case where the parties draw the held-out rows, as organisations do: they differ in every run."""
     case = taylor()
     return replace(case, job={name: value for name, value in case.job.items() if name != "seed"})
 
@@ -236,7 +238,7 @@ def taylor_linear() -> Case:
 
 
 def taylor_weights() -> Case:
-    """Class weights of a table in which a class may be rarer than weights go."""
+    """Return a case with class weights, on a table in which a class may be rarer than the limit of weights."""
     data = {name: table(seed, features=2, rows=136) for seed, name in enumerate(CHAIN)}
     data["bank"] = table(0, features=2, rows=136, label=binary)
     weighted = {"epochs": 1, "batch_rows": 136, "class_weights": "balanced", "validation_fraction": 0.0}
@@ -246,7 +248,7 @@ def taylor_weights() -> Case:
 
 
 def taylor_selecting() -> Case:
-    """A grid of which the best point, and two numbers of each point, are declared."""
+    """Return a case with a grid, which declares the best point and two numbers of each point."""
     case = taylor()
     trained = {"epochs": 1, "batch_rows": 32, "validation_fraction": 0.0, "unsafe": ["label-bits"]}
     data = {name: table(seed, features=2, rows=UNTESTED_ROWS) for seed, name in enumerate(CHAIN)}
@@ -263,7 +265,7 @@ def taylor_label_dp() -> Case:
 
 
 def taylor_linkage() -> Case:
-    """Of two data parties, as linkage is."""
+    """Return a case with two data parties, as linkage requires."""
     case = taylor()
     roles = {name: role for name, role in VERTICAL.items() if name != "shop-b"}
     data = {name: {i: {"name": f"name {i}", **row} for i, row in case.data[name].items()} for name in CHAIN[:2]}
@@ -275,12 +277,14 @@ def taylor_linkage() -> Case:
     return replace(case, roles=roles, data=data, datasets=datasets, job=job, policy=policy)
 
 
-FALCON_ROWS = 264  # of which enough are held out for figures that tell of no single one
+FALCON_ROWS = 264  # enough of them are held out for figures that reveal no single row
 UNTESTED_ROWS = 136
 
 
 def falcon() -> Case:
-    """Every epoch runs, so that only what is told of the loss depends on it; and each job may open its weights."""
+    """Return a case where every epoch runs, so that only reports of the loss depend on it; each job may open its
+    weights.
+    """
     case = taylor()
     data = {name: table(seed, features=2, rows=FALCON_ROWS) for seed, name in enumerate(CHAIN)}
     data["bank"] = table(0, features=2, rows=FALCON_ROWS, label=binary)
@@ -291,34 +295,37 @@ def falcon() -> Case:
 
 
 def falcon_untested() -> Case:
-    """Without test rows, whose comparisons are most of what is computed."""
+    """Return a case without test rows, whose comparisons take most of the computing time."""
     case = falcon()
     data = {name: dict(list(rows.items())[:UNTESTED_ROWS]) for name, rows in case.data.items()}
     return replace(case, data=data, job={**case.job, "split": {"test_fraction": 0.0}})
 
 
 def falcon_weights() -> Case:
-    """Class weights where a class may be rarer than they go; a step of the default size would end the training."""
+    """Return a case with class weights where a class may be rarer than their limit.
+
+    A step of the default size would end the training.
+    """
     case = falcon_untested()
     trained = {**case.job["falcon"], "class_weights": "balanced", "learning_rate": 0.01}
     return replace(case, job={**case.job, "falcon": trained})
 
 
 def falcon_threshold() -> Case:
-    """On encrypted weights."""
+    """Return a case on encrypted weights."""
     case = falcon_untested()
     trained = {**case.job["falcon"], "backend": "threshold"}
     return replace(case, job={**case.job, "falcon": trained})
 
 
 def falcon_selecting() -> Case:
-    """A grid of which the best point, and a figure of each point, are declared."""
+    """Return a case with a grid, which declares the best point and one figure of each point."""
     select = {"folds": 3, "by": "accuracy", "grid": {"l2": [0.01, 1.0]}}
     return replace(falcon_untested(), job={**falcon_untested().job, "select": select})
 
 
 def falcon_private() -> Case:
-    """Whole rows under differential privacy: every data party pays."""
+    """Return a case with whole rows under differential privacy: every data party pays."""
     case = falcon_untested()
     trained = {"epochs": 2, "batch_rows": 128, "validation_fraction": 0.0, "feature_bounds": ["*:-4:4"]}
     for name in CHAIN:
@@ -332,7 +339,7 @@ TRAINED, SCORED_COLUMNS = "trained", 4
 
 
 def predict() -> Case:
-    """Every row is scored by one model, as is the default."""
+    """Return a case where one model scores every row, as by default."""
     return Case(
         system="predict",
         roles=VERTICAL,
@@ -348,10 +355,10 @@ REGION = TableColumn("region", "category", ("north", "south"), ())
 
 
 def _keep_models(root: Path, with_region: str = "") -> None:
-    """As a training would have left them, on a snapshot that has been removed since.
+    """Write the models that a training would have left, on a snapshot that has been removed since.
 
     Args:
-        with_region: the party whose part has a category too.
+        with_region: party whose part has a category too; "" for no party.
     """
     for name in CHAIN:
         numbers = tuple(TableColumn(f"x{j}") for j in range(SCORED_COLUMNS))
@@ -378,7 +385,7 @@ def _keep_models(root: Path, with_region: str = "") -> None:
 
 
 def with_a_region(case: Case, party: str) -> Case:
-    """The party's part of the model, and its rows, have a category; and a column that the model does not need."""
+    """Add a category to the party's part of the model and to its rows, and a column that the model does not need."""
     rows = {
         name: {**row, "region": ("north", "south")[i % 2], "note": 1.0}
         for i, (name, row) in enumerate(case.data[party].items())
@@ -388,7 +395,7 @@ def with_a_region(case: Case, party: str) -> Case:
 
 
 def evaluate() -> Case:
-    """On all rows, which the active party's own model scores."""
+    """Return a case that evaluates all rows, which the active party's own model scores."""
     case = walr()
     job = {
         "privacy": {"epsilon": 1.0},

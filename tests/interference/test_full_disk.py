@@ -1,5 +1,6 @@
-"""A party's disk that fills, at each of its writes since a job was proposed: nobody hangs, and others see the same of
-two worlds that differ in one of its private units.
+"""A party's disk fills at each of its writes in a job: nobody hangs, and others see the same in two worlds.
+
+The worlds differ in one of that party's private units.
 """
 
 from __future__ import annotations
@@ -21,15 +22,15 @@ from tests.interference.neighbours import PAIRS, Pair, Probe
 from tests.interference.views import Record, differences
 from tests.interference.world import Case, run
 
-MOST_WRITES = 60  # of a party in one of these jobs: the last write that fails must be beyond its last
+MOST_WRITES = 60  # limit of one party's writes in these jobs: the last failing write must be beyond its last write
 
 
 @dataclass
 class Disk:
-    """Of one party; full from a write on, or for that one alone.
+    """One party's disk, which is full from one write on, or only for that write.
 
     Attributes:
-        written: how often it was written to since the first job was proposed.
+        written: number of writes since the first job was proposed.
     """
 
     party: str
@@ -57,7 +58,7 @@ def filling(disk: Disk) -> Iterator[None]:
         with transaction(store) as open_transaction:
             yield open_transaction
             if disk.begun and store.path.parent.name == disk.party:
-                disk.write()  # as SQLite may say when it commits; what was changed is undone
+                disk.write()  # SQLite may report this when it commits; the change is then undone
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Sessions, "propose", begins)
@@ -66,8 +67,9 @@ def filling(disk: Disk) -> Iterator[None]:
 
 
 def filled(case: Case, probe: Probe, disk: Disk) -> Record:
-    """What that party sent. How far the others come until they hear that a start has failed is a matter of time; what
-    they know of its rows they have from what it sent them."""
+    """Return what that party sent. Timing decides how far the others come until they hear of a failed start.
+
+    They know of that party's rows only what it sent them."""
     with filling(disk):
         record = run(case, probe.authority).record
     sent = {stream: lines for stream, lines in record.streams.items() if stream[0] == disk.party}
@@ -75,7 +77,7 @@ def filled(case: Case, probe: Probe, disk: Disk) -> Record:
 
 
 def told_apart_when_full(pair: Pair, probe: Probe, *, full_for: int) -> tuple[int, list[str]]:
-    """How many writes there were to fail at; and by what somebody could tell the worlds apart."""
+    """Return the number of writes at which the disk failed, and the differences that distinguish the worlds."""
     one, other = pair.build(pair.case, probe)
     compare = partial(differences, declared=(*pair.case.declares, *pair.declared), omitted=pair.omitted, covered=True)
     for write in range(1, MOST_WRITES):
@@ -113,7 +115,7 @@ def test_others_see_the_same_whenever_a_disk_fills(name: str, full_for: int, pro
 
 
 def test_a_write_that_hangs_on_a_label_is_noticed(probe: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of the second world, whose sum is another one: two more before the answer."""
+    """In the second world the sum is another one: the server writes two more times before the answer."""
     release, first = MeasurementService.release, list[bytes]()
 
     def writing(service: MeasurementService, tally: Any, *more: Any) -> Any:

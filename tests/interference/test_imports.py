@@ -1,4 +1,4 @@
-"""How long a first answer takes does not hang on a label: until the charge the same modules are imported."""
+"""The time of a first answer does not depend on a label: until the charge the same modules are imported."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def asked(probe: Probe) -> Iterator[subprocess.Popen[str]]:
 
 
 def imported(asked: subprocess.Popen[str], *arguments: str) -> tuple[set[str], set[str]]:
-    """In each of two worlds that differ in one label."""
+    """Return the modules that each of two worlds imports; the worlds differ in one label."""
     assert asked.stdin is not None
     assert asked.stdout is not None
     asked.stdin.write(" ".join(arguments) + "\n")
@@ -37,7 +37,7 @@ def imported(asked: subprocess.Popen[str], *arguments: str) -> tuple[set[str], s
 def test_no_import_hangs_on_a_label_before_the_charge(system: str, party: str, asked: subprocess.Popen[str]) -> None:
     one, other = imported(asked, system, party)
     assert one == other
-    assert {name for name in one if name.startswith("blindfit.parties.")}  # else nothing was heard
+    assert {name for name in one if name.startswith("blindfit.parties.")}  # fails if nothing was heard
 
 
 def test_an_import_that_hangs_on_a_label_is_noticed(asked: subprocess.Popen[str]) -> None:

@@ -1,4 +1,6 @@
-"""Nobody else can tell two worlds apart that differ in one private unit, but by what the protocol's table declares."""
+"""Nobody else can distinguish two worlds that differ in one private unit, except by what the protocol's
+table declares.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +60,9 @@ def test_others_see_the_same_where_the_data_are_in_postgresql(
 
 @pytest.mark.parametrize("pair", ALL, ids=repr)
 def test_two_worlds_of_a_pair_are_two(pair: Pair, probe: Probe) -> None:
-    """Else there is nothing to tell apart; nor is there much of a job that never runs."""
+    """The worlds differ, and their job runs unless the pair expects a refusal: else the comparison would
+    show little.
+    """
     one, other = pair.build(pair.case, probe)
     differing = {
         party
@@ -80,13 +84,13 @@ def test_every_system_has_a_pair() -> None:
 
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_random_ids_are_drawn_anew(name: str, probe: Probe) -> None:
-    """A hash of what the data are comes out the same again."""
+    """A hash of the data would be equal in both runs."""
     assert not_random(probe.run(set_up(name)).record, probe.again(set_up(name)).record) == []
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_the_same_world_looks_the_same(name: str, probe: Probe) -> None:
-    """What differs by chance is told from what differs by data; and every party, and the coordinator, is heard."""
+    """The comparison separates chance from data, and every party and the coordinator are recorded."""
     case = set_up(name)
     ran, again = probe.run(case), probe.again(case)
     assert ran.errors == ("",)
@@ -99,7 +103,7 @@ def test_the_same_world_looks_the_same(name: str, probe: Probe) -> None:
 
 
 def test_refusals_are_heard(probe: Probe) -> None:
-    """Of a proposal by the coordinator, of a request by whoever made it."""
+    """The coordinator hears the refusal of a proposal; the party that made a request hears its refusal."""
     proposed = probe.run(SYSTEMS["walr"]().with_policy("shop", max_epsilon=0.1)).record
     (line,) = proposed.streams["shop", COORDINATOR, "Propose"]
     assert line.what == "error POLICY_REFUSED"
@@ -115,7 +119,7 @@ def test_refusals_are_heard(probe: Probe) -> None:
 def test_a_hold_out_loss_is_told_where_no_budget_pays_and_nowhere_else(
     probe: Probe, system: str, is_told: bool
 ) -> None:
-    """Of a training that was cut off, and goes on: the coordinator has waited for no end."""
+    """The training was cut off and goes on: the coordinator has not waited for an end."""
     (pair,) = (pair for pair in PAIRS if pair.id == f"{system}-resumed")
     streams = probe.worlds(pair)[0].record.streams.values()
     told = {field.name for lines in streams for line in lines for field in line.fields}
@@ -139,7 +143,7 @@ def test_others_see_the_same_where_batches_are_made_ahead(pair: Pair, probe: Pro
 
 
 def test_batches_that_come_as_soon_as_they_are_made_are_noticed(probe: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A batch with a large value takes longer, say: the order of the rows would tell who has one."""
+    """A batch with a large value takes longer here, so the order of the rows would reveal who has one."""
 
     def as_made(make: Callable[[Any], RowBatch], items: Iterable[Any]) -> Iterator[RowBatch]:
         return iter(sorted(map(make, items), key=lambda batch: float(batch.features[:, :1].max(initial=0.0))))

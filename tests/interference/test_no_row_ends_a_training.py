@@ -1,7 +1,7 @@
-"""Through the whole job: a training goes on whatever learning rate its proposer chose, and whatever rows hold.
+"""A whole job goes on for any learning rate that its proposer chose, and for any values in the rows.
 
-One that ended where scores grow past a bound was refused by the party whose row was the largest: 8 of 10 jobs at the
-bank where a shop's row had a 1, none where it had a 3, and nothing of it was counted.
+A training that ended when scores grew past a bound was once refused by the party with the largest row. Then 8 of 10
+jobs ended at the bank if a shop's row had a 1, and no job if it had a 3, and no budget counted this.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ RATES = (30.0, 300.0, 1000.0)
 
 @pytest.fixture(scope="module")
 def case() -> Case:
-    """Whose labels follow the shop's column, so that weights grow in its direction; nothing is told of the model."""
+    """The labels follow the shop's column, so that weights grow in its direction; nobody reads anything
+    of the model.
+    """
     case = SYSTEMS["taylor"]()
     for name, row in case.data["bank"].items():
         row["label"] = int(case.data["shop-a"][name]["x0"] > 0)
@@ -39,7 +41,7 @@ def case() -> Case:
 
 
 def ends(case: Case, probe: Probe, value: float, rate: float, **options: Any) -> bool:
-    """Whether the job of a world in which the row has this value is done."""
+    """Return True if the job of a world in which the row has this value is done."""
     data = copy.deepcopy(case.data)
     data["shop-a"][ONE_ROW]["x0"] = value
     return run(case.with_data(data).with_job(taylor__learning_rate=rate, **options), probe.authority).errors == ("",)
@@ -80,7 +82,7 @@ def test_whatever_else_is_asked_for(case: Case, probe: Probe, options: dict[str,
 
 
 def test_a_linkage_goes_on_where_a_value_is_no_date(probe: Probe) -> None:
-    """Whoever proposes the job says which column holds dates; how many values are none is told to their owner."""
+    """The job's proposer decides which column holds dates. Only their owner's log has the number of invalid dates."""
     _, one_is_none = dated(a_name("shop-a", "1990011"))(SYSTEMS["taylor-linkage"](), probe)
     with capture_logs() as logged:
         assert run(one_is_none.case, probe.authority).errors == ("",)

@@ -1,4 +1,6 @@
-"""The harness notices leaks: each of these is put into the code for a moment, and found by the observer who would."""
+"""The harness notices leaks: each test puts one into the code for a moment, and the observer who would
+see it finds it.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from blindfit.algorithms.protocols.taylor import roles
 from blindfit.parties.dp_lr import trainer
 from blindfit.parties.dp_lr.report import DPLRReport, RowFigures
 from blindfit.parties.label_dp import consumer
-from blindfit.parties.measurement.client import MeasurementClient
+from blindfit.parties.measurement.calls import MeasurementCalls
 from blindfit.parties.snapshots.snapshot import Snapshot
 from blindfit.parties.snapshots.snapshots import Snapshots
 from blindfit.parties.taylor import data_party, key_node
@@ -42,7 +44,7 @@ LABEL_DP = Pair("taylor-label-dp", "a-label", "bank", a_label("bank", LAST))
 
 @pytest.fixture
 def fresh(probe: Probe) -> Probe:
-    """Remembers no run of the code as it is."""
+    """A probe that remembers no run of the unchanged code."""
     return Probe(probe.authority)
 
 
@@ -58,10 +60,10 @@ def test_an_id_that_is_a_hash_of_labels(fresh: Probe, monkeypatch: pytest.Monkey
 
 
 def test_an_id_that_is_a_keyed_digest_of_labels(fresh: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It looks random, and yet is new when a label is: two jobs of one party tell it."""
+    """The id looks random, and yet it is new if a label is: two jobs of one party reveal the change."""
 
     def digest(snapshot: Snapshot) -> str:
-        key = str(snapshot.directory.parent)  # another one in every run
+        key = str(snapshot.directory.parent)  # different in every run
         return hashlib.sha256(f"{key} {snapshot.row.content_sha256}".encode()).hexdigest()[:32]
 
     monkeypatch.setattr(Snapshot, "id", property(digest))
@@ -74,9 +76,9 @@ def test_an_id_that_is_a_keyed_digest_of_labels(fresh: Probe, monkeypatch: pytes
 def test_a_job_that_reads_the_source_as_it_is_now(fresh: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
     def published(snapshots: Snapshots, dataset: str) -> Snapshot:
         found = snapshots.current(dataset)
-        return snapshots.publish(dataset) if found is None or snapshots.changed_since(found) else found
+        return snapshots.publish(dataset) if found is None or snapshots.has_changed_since(found) else found
 
-    monkeypatch.setattr(Snapshots, "published", published)
+    monkeypatch.setattr(Snapshots, "require_current", published)
     pair = Pair("walr", "between-jobs", "meter", between_jobs(a_label("meter")))
     assert any("DatasetDescription.snapshot" in line for line in told_apart(pair, "shop", fresh))
 
@@ -154,7 +156,7 @@ def test_progress_that_counts_positives(fresh: Probe, monkeypatch: pytest.Monkey
 
 
 def test_a_loss_in_the_progress_of_a_job_that_a_budget_pays_for(fresh: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without one the table lets the coordinator have it; with one it is a figure made from labels."""
+    """Without a budget the table lets the coordinator read the loss; with one it is a figure made from labels."""
     read_private = trainer.read_private
 
     def read(source: Any, job: Any, randomness: Any, report: Any) -> Any:
@@ -168,7 +170,7 @@ def test_a_loss_in_the_progress_of_a_job_that_a_budget_pays_for(fresh: Probe, mo
 
 
 def test_a_message_sent_once_more_when_a_label_is_1(fresh: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever receives it refuses it, after it was seen."""
+    """The receiver refuses the message after having seen it."""
     prepare, run_party, ones = training.prepare, ready.run_party, []
 
     def prepared(rows: Any, *rest: Any, **how: Any) -> Any:
@@ -200,7 +202,7 @@ def test_a_vector_of_ciphertexts_whose_length_depends_on_a_label(fresh: Probe, m
 
 def test_what_is_released_without_a_charge(fresh: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
     async def uncharged(*_: Any) -> None:
-        """Nor is there a receipt."""
+        """Write neither a charge nor a receipt."""
 
     monkeypatch.setattr(data_party.Taylor, "charge", uncharged)
     monkeypatch.setattr(key_node, "keep_proof", uncharged)
@@ -209,18 +211,18 @@ def test_what_is_released_without_a_charge(fresh: Probe, monkeypatch: pytest.Mon
 
 
 def test_figures_on_labels_that_a_budget_protects(fresh: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A vertical training without label DP may tell them, one with it may not."""
+    """A vertical training without label DP may reveal the figures; one with label DP may not."""
 
     def all_shown(report: TaylorReport) -> dict[str, Any]:
         return {"evaluation.log_loss": report.evaluation.log_loss} if report.evaluation else {}
 
-    monkeypatch.setattr(TaylorReport, "shown_to_coordinator", all_shown)
+    monkeypatch.setattr(TaylorReport, "fields_for_coordinator", all_shown)
     assert any("summary/evaluation.log_loss" in line for line in told_apart(LABEL_DP, COORDINATOR, fresh))
     assert told_apart(TAYLOR, COORDINATOR, Probe(fresh.authority)) == []
 
 
 def test_an_order_of_calls_that_depends_on_a_feature(fresh: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
-    read_rows, describe, budget = consumer.read_rows, MeasurementClient.describe, MeasurementClient.budget
+    read_rows, describe, budget = consumer.read_rows, MeasurementCalls.describe, MeasurementCalls.budget
     read: list[Any] = []
     early: list[Any] = []
 
@@ -228,16 +230,16 @@ def test_an_order_of_calls_that_depends_on_a_feature(fresh: Probe, monkeypatch: 
         read.append(read_rows(*arguments))
         return read[-1]
 
-    async def budget_first(client: MeasurementClient, dataset: str) -> Any:
+    async def budget_first(client: MeasurementCalls, dataset: str) -> Any:
         if 0.777 in read[-1].train_features and not early:
             early.append(await budget(client, dataset))
         return await describe(client, dataset)
 
-    async def budget_once(client: MeasurementClient, dataset: str) -> Any:
+    async def budget_once(client: MeasurementCalls, dataset: str) -> Any:
         return early.pop() if early else await budget(client, dataset)
 
     monkeypatch.setattr(consumer, "read_rows", rows)
-    monkeypatch.setattr(MeasurementClient, "describe", budget_first)
-    monkeypatch.setattr(MeasurementClient, "budget", budget_once)
+    monkeypatch.setattr(MeasurementCalls, "describe", budget_first)
+    monkeypatch.setattr(MeasurementCalls, "budget", budget_once)
     (found,) = told_apart(Pair("label-dp", "a-feature", "shop", a_feature("shop")), "meter", fresh)
     assert "DescribeDatasetRequest | BudgetRequest" in found

@@ -1,4 +1,4 @@
-"""Nobody else can tell two worlds apart under settings that are drawn at random."""
+"""Nobody else can distinguish two worlds under settings that are drawn at random."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ QUICK = (
     ("predict-a-feature", 0),
     ("evaluate-a-label", 0),
 )
-"""Ids of pairs and seeds, which together are of every protocol; of Falcon, one malicious and one semi-honest."""
+"""Ids of pairs and seeds, which together cover every protocol; Falcon has one malicious and one semi-honest."""
 SEEDS = 8
 
 
 @pytest.mark.parametrize(("name", "seed"), QUICK)
 def test_others_see_the_same_under_random_settings(name: str, seed: int, probe: Probe) -> None:
-    """Of these no job is refused: there is something to tell apart."""
+    """The parties refuse none of these jobs, so there is something to compare."""
     fresh = Probe(probe.authority)
     assert found_under(pair_of(name), seed, fresh) == []
     assert fresh.errors == []

@@ -1,4 +1,4 @@
-"""What one observer saw of a run, as lists of normalised lines that two runs can be compared by."""
+"""The view of one observer of a run: lists of normalised lines by which two runs can be compared."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from tests.interference.kinds import (
 
 
 class Shown(NamedTuple):
-    """One field of what was seen; there are a million.
+    """One field that was seen; there are a million of them.
 
     Attributes:
-        value: as it was; only that of an EXACT field is compared.
-        charged: whether a charge was durable by then.
+        value: original value; only that of an EXACT field is compared.
+        charged: True if a charge was durable by then.
     """
 
     name: str
@@ -39,12 +39,12 @@ class Shown(NamedTuple):
     charged: bool
 
     def text(self, numbers: Mapping[tuple[str, Any], int], declared: tuple[str, ...], *, covered: bool) -> str:
-        """As it is compared.
+        """Return the text by which the field is compared.
 
         Args:
-            numbers: of random values, by first appearance.
-            declared: names that this comparison takes for DECLARED.
-            covered: whether a charge pays for the private unit, so that nothing RELEASED may come before it.
+            numbers: numbers of random values, by first appearance.
+            declared: names that this comparison treats as DECLARED.
+            covered: True if a charge pays for the private unit, so that nothing RELEASED may come before it.
         """
         if declared and is_of(self.name, declared):
             return f"<{kind_of(self.value)}>"
@@ -60,7 +60,7 @@ class Shown(NamedTuple):
 
     @property
     def key(self) -> tuple[str, Any]:
-        """One of equal random values; a dataset's version goes by several names."""
+        """Name and value under which equal random values share a number; a dataset's version has several names."""
         return ("", _plain(self.value))
 
 
@@ -70,12 +70,12 @@ def is_of(name: str, patterns: tuple[str, ...]) -> bool:
 
 
 def kind_of(value: Any) -> str:
-    """Type and shape, and nothing else."""
+    """Return type and shape, and nothing else."""
     if isinstance(value, np.ndarray):
         return f"{value.dtype}{list(value.shape)}"
     if isinstance(value, bytes):
         return f"bytes[{len(value)}]"
-    if isinstance(value, str):  # numbers in words: as long as they are
+    if isinstance(value, str):  # numbers in words show their length
         return "str"
     if isinstance(value, Sequence):
         return f"[{', '.join(map(kind_of, value))}]" if len(value) < 5 else f"{kind_of(value[0])} x {len(value)}"
@@ -83,7 +83,8 @@ def kind_of(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, str | bytes | int):  # most are: it is quicker than to ask whether they are sequences
+    # most values are: this is quicker than checking whether they are sequences
+    if isinstance(value, str | bytes | int):
         return value
     if isinstance(value, np.ndarray):
         return (value.dtype.str, value.shape, value.tobytes())
@@ -115,18 +116,18 @@ class Line:
         return [self.what, *(f"{s.name} = {s.text(numbers, declared, covered=covered)}" for s in fields)]
 
 
-Stream = tuple[str, str, str]  # from, to, over what
-RACING = ("PEER_ABORTED", "PEER_UNREACHABLE", "CANCELLED")  # how a session ends for those who did not end it
+Stream = tuple[str, str, str]  # sender, receiver, call
+RACING = ("PEER_ABORTED", "PEER_UNREACHABLE", "CANCELLED")  # how a session ends for the parties that did not end it
 FELL, DONE = "falls with another party", "done"
 
 
 @dataclass(repr=False)
 class Record:
-    """All that was sent in one run.
+    """Everything that was sent in one run.
 
     Attributes:
-        streams: lines in their order for each sender, receiver and call; what different ones send has no order.
-        ends: of each party in each session: its last event's error code, or "".
+        streams: lines in their order for each sender, receiver and call; lines of different senders have no order.
+        ends: error code, or "", of each party's last event in each session.
     """
 
     streams: dict[Stream, list[Line]] = field(default_factory=lambda: defaultdict(list))
@@ -134,7 +135,7 @@ class Record:
     charged: bool = False
 
     def copy(self) -> Record:
-        """Which goes on without this one."""
+        """Return a copy that later records do not change."""
         streams = defaultdict(list, {stream: list(lines) for stream, lines in self.streams.items()})
         return Record(streams, dict(self.ends), self.charged)
 
@@ -145,7 +146,7 @@ class Record:
         return {stream: lines for stream, lines in sorted(self.streams.items()) if stream[1] == observer}
 
     def numbers(self, observer: str) -> dict[tuple[str, Any], int]:
-        """Random values by their first appearance before this observer."""
+        """Number the random values by their first appearance before this observer."""
         keys = (s.key for s in self._shown(observer) if s.treatment in (RANDOM, DERIVED))
         return dict(zip(dict.fromkeys(keys), itertools.count(1), strict=False))
 
@@ -155,7 +156,7 @@ class Record:
                 yield from line.fields
 
     def fell_with_others(self, party: str, session: str) -> bool:
-        """Whether it ended because another party did: how far it came by then is a matter of time."""
+        """Return True if it ended because another party did: timing decides how far it came by then."""
         return self.ends.get((session, party), "") in RACING
 
 
@@ -168,7 +169,7 @@ def differences(
     omitted: tuple[str, ...] = (),
     covered: bool = False,
 ) -> list[str]:
-    """What this observer could tell the two runs apart by; a line for each."""
+    """Return one line for each difference by which this observer could distinguish the two runs."""
     views = one.seen_by(observer), other.seen_by(observer)
     numbers = one.numbers(observer), other.numbers(observer)
     found = []
@@ -192,10 +193,10 @@ def _session_of(stream: Stream) -> str:
 def _differing(one: list[list[str]], other: list[list[str]]) -> Iterable[str]:
     for place, (a, b) in enumerate(itertools.zip_longest(one, other, fillvalue=["nothing"])):
         if FELL in (a[0], b[0]) and DONE not in (a[0], b[0]):
-            return  # it fails in both; whether for a reason of its own or another's is a matter of time
+            return  # it fails in both; timing decides whether it fails for its own reason or another party's
         if a[0] != b[0]:
             yield f"{place}: {_cut(a[0])} | {_cut(b[0])}"
-            return  # what follows is shifted
+            return  # the lines that follow are shifted
         for left, right in itertools.zip_longest(a[1:], b[1:], fillvalue="nothing"):
             if left != right:
                 yield f"{place} {a[0]}: {_cut(left)} | {_cut(right)}"
@@ -206,7 +207,7 @@ def _cut(text: str) -> str:
 
 
 def not_random(one: Record, twin: Record) -> list[str]:
-    """RANDOM fields that came out the same in two runs on equal data, each begun anew: hashes, or constants."""
+    """Return the RANDOM fields that came out the same in two fresh runs on equal data: hashes, or constants."""
     found = set()
     for stream in one.streams.keys() & twin.streams.keys():
         for line, again in zip(one.streams[stream], twin.streams[stream], strict=False):

@@ -1,4 +1,6 @@
-"""Parties of a job in this process: real nodes on this machine, real certificates, files and databases of their own."""
+"""Parties of a job in this process: real nodes on this machine, with their own real certificates, files
+and databases.
+"""
 
 from __future__ import annotations
 
@@ -39,25 +41,25 @@ from tests.world import World
 from tests.world.world import COORDINATOR
 
 SERVERS: list[PostgresServer] = []
-"""The one that a source "postgresql" is in."""
+"""The server that holds a source "postgresql"."""
 
 Rows = dict[str, dict[str, Any]]  # id -> column -> value, in the order of the table
-Data = dict[str, Rows]  # by party
+Data = dict[str, Rows]  # tables by party
 HANGS_S = 100.0
 TABLES = (".csv", ".parquet", ".sqlite")
 
 
 @dataclass(frozen=True, repr=False)
 class Case:
-    """A system as it is set up: who takes part, with which files, in which job.
+    """A system as it is set up: its parties, their files, and the job.
 
     Attributes:
-        roles: by party.
-        datasets: each party's one table, as its file has it, but for the url.
-        policy: by party; what every party's file says beside it is made here.
-        more: by party: further tables of its file.
-        prepare: what must be there before the first job; given the folder.
-        covered: the charge pays for changes of these parties' data.
+        roles: role of each party.
+        datasets: each party's one table, as in its file without the url.
+        policy: additions to each party's policy; the rest of a party's file is made here.
+        more: further tables of each party's file.
+        prepare: function that prepares the folder before the first job.
+        covered: parties whose data changes the charge pays for.
         declares: names of kinds.py that are DECLARED here.
     """
 
@@ -74,7 +76,7 @@ class Case:
     source: str = "csv"
 
     def with_job(self, **changes: Any) -> Case:
-        """Of the job file; dots of a path are written __."""
+        """Change options of the job file; __ stands for the dot of a path."""
         return replace(self, job=_changed(self.job, changes))
 
     def with_data(self, data: Data) -> Case:
@@ -106,18 +108,19 @@ def _changed(values: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str,
 
 
 def _of_one_type(values: Sequence[Any]) -> Sequence[Any]:
-    """As a parquet file has them: texts, where one of them is a text."""
+    """Return the values as a parquet file has them: texts, if one of them is a text."""
     if any(isinstance(value, str) for value in values):
         return [None if value is None else str(value) for value in values]
     return values
 
 
 def write_rows(root: Path, party: str, rows: Rows, source: str) -> str:
-    """Writes a party's table; returns its url."""
+    """Write a party's table, and return its url."""
     columns = ["id", *next(iter(rows.values()))]
     lines = [[row, *(values[c] for c in columns[1:])] for row, values in rows.items()]
     for suffix in TABLES:
-        (root / f"{party}{suffix}").unlink(missing_ok=True)  # not written to: it may be that of a folder put aside
+        # do not write to it: the file may belong to a folder put aside
+        (root / f"{party}{suffix}").unlink(missing_ok=True)
     if source == "csv":
         with (root / f"{party}.csv").open("w", newline="") as file:
             csv.writer(file).writerows([columns, *lines])
@@ -160,7 +163,7 @@ def files_of(case: Case, root: Path, authority: Path | None = None) -> World:
     """Write the files of a case, and its job.
 
     Args:
-        authority: has the parties' certificates; None: the world makes an authority when it runs.
+        authority: folder with the parties' certificates; None: the world makes an authority when it runs.
     """
     world = World(root)
     for name, role in case.roles.items():
@@ -181,7 +184,7 @@ def files_of(case: Case, root: Path, authority: Path | None = None) -> World:
 
 @dataclass
 class _Patient(JobSession):
-    """A coordinator that cancels nothing before every party has ended for itself: then all ends are told."""
+    """A coordinator that cancels nothing before every party has ended by itself: then all ends are reported."""
 
     async def _watch_all(self) -> None:
         watches = [asyncio.create_task(self._watch(name)) for name in self.addresses]
@@ -195,8 +198,8 @@ class _Patient(JobSession):
 class Ran:
     """
     Attributes:
-        errors: what each job ended with, or "".
-        kept: the files that parties have written, by path below the folder.
+        errors: error with which each job ended, or "".
+        kept: files that parties have written, by path below the folder.
     """
 
     record: Record
@@ -209,7 +212,7 @@ class Begun:
     """A first job that has run.
 
     Attributes:
-        root: the folder as it left it.
+        root: folder as the job left it.
     """
 
     case: Case
@@ -228,16 +231,16 @@ class Begun:
 
 
 def run(case: Case, authority: Path) -> Ran:
-    """Runs the case's job from nothing."""
+    """Run the case's job from nothing."""
     with tempfile.TemporaryDirectory(prefix="interference-") as folder:
         return begin(case, authority, Path(folder)).ran
 
 
 def begin(case: Case, authority: Path, root: Path, *, cut: bool = False) -> Begun:
-    """Runs the case's job from nothing, in an empty folder.
+    """Run the case's job from nothing, in an empty folder.
 
     Args:
-        cut: it is cut off in its second epoch, and further ones resume it.
+        cut: True to cut the job off in its second epoch; further jobs resume it.
     """
     record = Record()
     with _running(authority, root, record) as recorder:
@@ -249,10 +252,10 @@ def begin(case: Case, authority: Path, root: Path, *, cut: bool = False) -> Begu
 
 
 def go_on(begun: Begun, authority: Path, then: Sequence[Data], *, publish: bool = False) -> Ran:
-    """Runs the job once more for each of `then`, after the parties' tables became those; `begun` is as it was.
+    """Run the job again for each of `then`, after the parties' tables became those; `begun` stays as it was.
 
     Args:
-        publish: all tables, before each job.
+        publish: True to publish all tables before each job.
     """
     case, root, record = begun.case, begun.root, begun.record.copy()
     job = case.with_job(**{f"{case.system}__resume": "s1"}) if begun.cut else case
@@ -261,7 +264,7 @@ def go_on(begun: Begun, authority: Path, then: Sequence[Data], *, publish: bool 
         written = case.data
         for number, data in enumerate(then, 2):
             for party in case.holders:
-                if data[party] != written[party] or case.source == "postgresql":  # which others have gone on from
+                if data[party] != written[party] or case.source == "postgresql":  # other runs have gone on from it
                     write_rows(root, party, data[party], case.source)
             written = data
             publishing = case.holders if publish else ()
@@ -284,7 +287,7 @@ def _running(authority: Path, root: Path, record: Record) -> Iterator[Recorder]:
 
 @contextmanager
 def _put_aside(root: Path) -> Iterator[None]:
-    """A copy is in the folder's place for a while. Its tables are the same files: no party takes them for changed."""
+    """Put a copy in the folder's place for a while. Its tables are the same files: to a party they have not changed."""
     aside = root.with_name(f"{root.name}-aside")
     root.rename(aside)
     try:
@@ -337,7 +340,7 @@ async def _check(coordinator: JobSession) -> None:
 
 
 async def _says_yes(node: PartyNode, root: Path, session: str) -> None:
-    """An operator who lets every job pass."""
+    """Approve every job, as an operator."""
     while node.settings.policy.approve == "ask":
         row = node.party.store.reader().session(session)
         if row is not None and row.state == "HELD":
@@ -346,14 +349,15 @@ async def _says_yes(node: PartyNode, root: Path, session: str) -> None:
         await asyncio.sleep(0.05)
 
 
-# How many a party has sent then: a gradient each epoch; two checks of the labels and two each epoch, to two others.
+# Number of messages that a party has sent by then: a gradient for each epoch; two checks of the labels, and two for
+# each epoch, to two other parties.
 OF_THE_SECOND_EPOCH = {"MaskedGradient": 2, "CheckCommitment": 9}
 
 
 @contextmanager
 def cut_off() -> Iterator[None]:
-    """A party loses its peer when it is about to send a message of the second epoch."""
-    encoded, sent = exchange.ExchangeChannel.encoded, [0]
+    """Cut a party off from its peer when it is about to send a message of the second epoch."""
+    encoded, sent = exchange.ExchangeChannel.encode, [0]
 
     def cut(self: Any, to: str, message: object) -> exchange.Encoded:
         name = type(message).__name__
@@ -364,12 +368,12 @@ def cut_off() -> Iterator[None]:
         return encoded(self, to, message)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(exchange.ExchangeChannel, "encoded", cut)
+        patch.setattr(exchange.ExchangeChannel, "encode", cut)
         yield
 
 
 async def _stop(node: PartyNode) -> None:
-    """As `PartyNode.stop`, without its grace."""
+    """Stop the node as `PartyNode.stop` does, without its grace period."""
     await node.sessions.close()
     await node.server.stop(None)
     node.party.close()
@@ -389,13 +393,13 @@ def _kept(root: Path) -> dict[str, str]:
 
 @cache
 def _one_key() -> PrivateKey:
-    """For all runs: how well ciphertexts hide has tests of its own."""
+    """Return one key for all runs: other tests check how well ciphertexts hide."""
     return insecure_private_key(quick_keys.BITS, uniform=random.Random(512).randrange)
 
 
 @contextmanager
 def quick_ends() -> Iterator[None]:
-    """How long a party that has failed tries to tell a peer that has failed too."""
+    """Shorten the time for which a failed party tries to inform a peer that has failed too."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(exchange, "ABORT_S", 0.5)
         yield
@@ -403,7 +407,7 @@ def quick_ends() -> Iterator[None]:
 
 @contextmanager
 def quick_collection() -> Iterator[None]:
-    """One look for garbage, at the end: what is recorded of all runs stays, and was looked through over and over."""
+    """Collect garbage only once, at the end: the records of all runs stay, and were looked through over and over."""
     gc.disable()
     try:
         yield

@@ -37,8 +37,8 @@ class Bank:
         return [self.party.write(session, name, content, kind) for name in names]
 
     def stops(self, session: str, training: str) -> list[Path]:
-        """With checkpoints of a training, which it had begun or resumed."""
-        directory = self.party.noted(self.state / "checkpoints" / training, session)
+        """Write checkpoints of a training that the session had begun or resumed."""
+        directory = self.party.note(self.state / "checkpoints" / training, session)
         for name in ("base.json", "epoch-1.json"):
             write_file(directory / name, b"{}")
         return [directory / "base.json", directory / "epoch-1.json"]

@@ -1,4 +1,4 @@
-"""A job of each kind with secrets planted in it, run by real nodes: what was told meanwhile, and what is kept."""
+"""A job of each kind with secrets planted in it, run by real nodes: all its messages, and all that is kept."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ class Ran:
     """
     Attributes:
         keys: private keys and seeds that were drawn while it ran.
-        rows: planted in the parties' data.
-        kept: of all data_dirs, when most was there; a training's checkpoints too.
-        opened: of what is locked, what its owner reads.
+        rows: secrets planted in the parties' data.
+        kept: content of all data_dirs, at their fullest; a training's checkpoints too.
+        opened: content of locked files, as their owner reads it.
     """
 
     root: Path
@@ -61,14 +61,14 @@ class Ran:
     reports: dict[str, bytes] = field(default_factory=dict)
 
     def vault_of(self, path: str) -> Vault:
-        """Of the party that keeps this file."""
+        """Return the vault of the party that keeps this file."""
         directory = next(p for p in (self.root / path).parents if (p / FILE).exists())
         return open_vault(directory, PASSPHRASE.encode())
 
     # --- while it runs
 
     def look(self) -> None:
-        """At everything that is kept now, beside what was seen before."""
+        """Record everything that is kept now, in addition to what was seen before."""
         for state in self.root.rglob("state*"):
             for path in [state, *state.rglob("*")]:
                 with contextlib.suppress(FileNotFoundError):  # a checkpoint that has just gone
@@ -78,7 +78,7 @@ class Ran:
                     )
 
     def report(self, job: str, *overrides: str) -> str:
-        """Runs a job, and keeps what its coordinator writes; returns its session."""
+        """Run a job, and keep what its coordinator writes; return its session."""
         session = self.nodes.run(*overrides, job=job)
         out = self.root / "out" / session.id
         out.mkdir(parents=True)
@@ -95,7 +95,7 @@ class Ran:
         self.heard.error(caught.value)
 
     def forget_snapshots(self) -> None:
-        """The next job publishes what its files are by now."""
+        """Remove the snapshots, so that the next job publishes the present files."""
         for path in self.root.rglob("party.sqlite"):
             with contextlib.closing(sqlite3.connect(path)) as database, database:
                 database.execute("DELETE FROM snapshots")
@@ -107,7 +107,7 @@ class Ran:
     # --- what is planted
 
     def plant(self, file: str, row: int, **cells: str) -> str:
-        """Other cells in a row of a table; returns the row's id before."""
+        """Put other cells into a row of a table; return the row's id before."""
         path = self.root / file
         with path.open(newline="") as lines:
             rows = list(csv.DictReader(lines))
@@ -126,7 +126,7 @@ class Ran:
 
 @contextlib.contextmanager
 def running(root: Path) -> Iterator[Ran]:
-    """Everybody may read what a process of this umask writes, unless it says otherwise."""
+    """Run with a umask that lets everybody read what a process writes, unless the process restricts it."""
     (root / "words").write_text(PASSPHRASE)
     before = os.umask(0)
     try:
@@ -180,7 +180,7 @@ def _watch_keys(ran: Ran, patch: pytest.MonkeyPatch) -> None:
 
 
 def columns_of(rows: PartyRows, party: str) -> dict[str, Secret]:
-    """What a party knows of its first rows in the common order, as an array of one type or another would hold it."""
+    """Return a party's first rows in the common order, as arrays of several types would hold them."""
     found: dict[str, Secret] = {f"feature of {party}": rows.features[:8, 0].tobytes()}
     if rows.labels is not None:
         for kind in ("<f8", "<i8", "i1"):
@@ -223,7 +223,7 @@ def vertical(root: Path, rows: int = 100) -> None:
 
 
 def plant_vertical(ran: Ran) -> None:
-    """A person of whom every data party has a row, with a feature of her own."""
+    """Add a person of whom every data party has a row, with a feature that nobody else has."""
     person = ran.plant("bank.csv", 3, x0=str(FEATURE))
     for name in ("bank", "shop-a", "shop-b"):
         ran.rename(f"{name}.csv", person)
@@ -231,7 +231,7 @@ def plant_vertical(ran: Ran) -> None:
 
 
 def run_taylor(ran: Ran) -> None:
-    """And refused, by rows that are too few and by one that is wrong."""
+    """Run the job, and let it be refused for too few rows and for one wrong row."""
     vertical(ran.root)
     plant_vertical(ran)
     ran.report("job.toml", *SMALL)
@@ -245,7 +245,7 @@ def run_linkage(ran: Ran) -> None:
     vertical(ran.root)
     plant_vertical(ran)
     ran.report("linkage.toml", *SMALL)
-    ran.forget_snapshots()  # another number is refused of those that were linked
+    ran.forget_snapshots()  # another number is refused for the linked rows
     ran.refused("linkage.toml", *SMALL, "align.min_common=5000")
 
 

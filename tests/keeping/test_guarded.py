@@ -1,4 +1,4 @@
-"""A job of each kind: nothing secret is told, and what is kept is its owner's alone, keys under the passphrase."""
+"""A job of each kind: no secret leaves, and only its owner can read what is kept, with keys under the passphrase."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.world import World
 
 @pytest.fixture(scope="module")
 def run_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Ran]:
-    """Whatever the order of the tests."""
+    """Each job runs once, for any order of the tests."""
 
     @cache
     def run(job: str) -> Ran:
@@ -36,7 +36,7 @@ def ran(request: pytest.FixtureRequest, run_once: Callable[[str], Ran]) -> Ran:
 
 
 def test_nothing_secret_is_told(ran: Ran) -> None:
-    """Logs at DEBUG, messages, transcripts, errors, the coordinator's reports."""
+    """The test covers logs at DEBUG, messages, transcripts, errors, and the coordinator's reports."""
     transcripts = {path: kept.content for path, kept in ran.kept.items() if path.endswith("transcript.jsonl")}
     told = {**ran.heard.said, **ran.heard.messages, **ran.reports, **transcripts}
     assert told["errors"]
@@ -54,7 +54,7 @@ def test_no_key_is_kept_in_the_clear(ran: Ran) -> None:
 
 
 def test_what_is_locked_are_the_keys(ran: Ran) -> None:
-    """And so the search above would find them. Lambda, the noise's key and the passphrase are kept nowhere."""
+    """The search above would find the keys. Lambda, the noise's key and the passphrase are kept nowhere."""
     drawn = {kind_of(name) for name in ran.keys if " of " in name} - {"lambda", "noise key"}
     assert {kind_of(name) for name, _ in hits(ran.keys, ran.opened)} == drawn
 

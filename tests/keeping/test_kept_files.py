@@ -1,4 +1,4 @@
-"""Whose a file is, wherever its writing ends: of the session that has written it."""
+"""A file belongs to the session that has written it, wherever the writing ends."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from tests.world.vertical import bank_and_shops
 
 
 class Killed(BaseException):
-    """Nothing of the process runs after it."""
+    """Ends the process: nothing of it runs afterwards."""
 
 
 @pytest.fixture
 def bank(tmp_path: Path) -> Iterator[Bank]:
-    """Whose operator has every job write to one place; a job A has."""
+    """The operator has every job write to one place; job A has done so."""
     bank_and_shops(tmp_path, rows=4)
     made = Bank(tmp_path, f"output_dir={tmp_path / 'runs'}")
     for session in ("A", "B"):
@@ -38,7 +38,7 @@ def bank(tmp_path: Path) -> Iterator[Bank]:
 def killed_at(
     bank: Bank, monkeypatch: pytest.MonkeyPatch, place: str, content: bytes, name: str = "model.json"
 ) -> Path:
-    """B, before or after what it writes takes the place of what A wrote."""
+    """Kill B before or after its file takes the place of A's."""
     replace = os.replace
 
     def kill(source: Any, target: Any) -> None:
@@ -48,7 +48,7 @@ def killed_at(
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "replace", kill)
-        patch.setattr(os, "unlink", lambda _: None)  # of what lies beside it
+        patch.setattr(os, "unlink", lambda _: None)  # neighbouring files stay
         patch.setattr(kept_files, "_settle", lambda *_: None)
         with pytest.raises(Killed):
             bank.party.write("B", name, content)
@@ -73,7 +73,7 @@ def test_a_job_whose_disk_is_full_takes_nothing_over(bank: Bank, monkeypatch: py
         with pytest.raises(ConfigError, match="No space left"):
             bank.party.write("B", name, NEW)
     path = bank.root / "runs" / name
-    assert bank.store.reader().begun_files() == []
+    assert bank.store.reader().list_begun_files() == []
     assert owners(bank, path) == ["A"]
     bank.session("B", "FAILED")
     assert bank.removed("B") == set()
@@ -91,7 +91,7 @@ def test_whoever_is_killed_has_what_it_wrote_and_no_more(
     assert path not in bank.removed(other)
     assert owners(bank, path) == [owner]
     assert path in bank.removed(owner)
-    assert bank.store.reader().begun_files() == []
+    assert bank.store.reader().list_begun_files() == []
 
 
 def test_killed_over_a_new_file_it_is_found(bank: Bank, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,7 +102,7 @@ def test_killed_over_a_new_file_it_is_found(bank: Bank, monkeypatch: pytest.Monk
 def test_the_same_bytes_stay_the_earlier_sessions_until_they_are_noted(
     bank: Bank, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rows that two trainings held out are the same where their split is."""
+    """Two trainings with the same split hold out the same rows."""
     path = bank.root / "runs/held_out_rows.csv"
     killed_at(bank, monkeypatch, "before", path.read_bytes(), "held_out_rows.csv")
     assert owners(bank, path) == ["A"]
@@ -122,7 +122,7 @@ def test_a_database_that_is_full_after_the_file_was_replaced(bank: Bank, monkeyp
 
 
 def test_what_a_running_session_is_about_to_replace_is_not_purged(bank: Bank, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody knows yet whose it will be, a moment later."""
+    """A moment before, nobody knows whose file it will be."""
     bank.session("B", "RUNNING")
     path = killed_at(bank, monkeypatch, "after", NEW)
     assert bank.removed("A") == resolved(bank.root / "runs/held_out_rows.csv")

@@ -32,7 +32,7 @@ def console() -> Console:
 
 
 def shown(console: Console) -> list[str]:
-    """Without the spaces that make columns."""
+    """Return the lines without the spaces that make columns."""
     return [re.sub(r"\s+", " ", line).strip() for line in console.export_text(clear=False).splitlines()]
 
 
@@ -72,7 +72,7 @@ def test_what_an_operator_has_to_do_is_said(bank: Bank, console: Console) -> Non
     lines = shown(console)
     assert "loans has changed since snapshot 1, which jobs read: publish it" in lines
     assert "shop loans 2 2026-03-01 10:00" in lines
-    assert any(line.startswith("a receipt that somebody holds proves entries that this ledger does") for line in lines)
+    assert any(line.startswith("a receipt of another party proves entries that this ledger does") for line in lines)
 
 
 def test_there_is_nothing_to_say(bank: Bank, console: Console) -> None:
@@ -87,7 +87,7 @@ def test_a_party_without_datasets_or_never_started(bank: Bank, console: Console,
         ledger_view.describe(free, bank.root).show(console)
     with pytest.raises(ConfigError, match=r"nowhere/state/bank/party\.sqlite does not exist( \(|$)") as refused:
         ledger_view.describe(bank.settings("bank"), tmp_path / "nowhere").show(console)
-    assert refused.value.hint == "this party has not been started yet"
+    assert refused.value.hint == "this party has not started yet"
 
 
 @pytest.mark.parametrize("content", [None, b"\xff\xfe"])

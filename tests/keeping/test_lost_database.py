@@ -40,7 +40,7 @@ def clinic_in(root: Path) -> World:
 
 @pytest.fixture(scope="module")
 def charged(tmp_path_factory: pytest.TempPathFactory) -> World:
-    """A party that has been charged, and is not up any more."""
+    """A party that has been charged, and no longer runs."""
     world = clinic_in(tmp_path_factory.mktemp("charged"))
     world.run()
     assert len(world.ledger("clinic")) == 1
@@ -76,7 +76,7 @@ def without_tables(database: Path) -> None:
 
 
 def without_rows(database: Path) -> None:
-    """Restored from before the first start, or made by another command since."""
+    """Replace the database by one from before the first start, or made by another command since."""
     remove(database)
     elsewhere = database.parent.parent / "elsewhere"
     Store(elsewhere / "party.sqlite").close()
@@ -84,7 +84,7 @@ def without_rows(database: Path) -> None:
 
 
 def made_since(database: Path) -> None:
-    """As another command has made it where there was none any more."""
+    """Make the database again, as another command does after a loss."""
     only_keys(database)
     Store(database).close()
 
@@ -109,7 +109,7 @@ def empty_of_version(version: int, database: Path) -> None:
 
 
 def older(database: Path) -> None:
-    """Of the same party, from before its newest snapshot."""
+    """Restore the same party's database from before its newest snapshot."""
     with contextlib.closing(sqlite3.connect(database, isolation_level=None)) as made:
         for table in ("answers", "ledger", "sessions", "snapshots"):
             made.execute(f"DELETE FROM {table}")
@@ -157,7 +157,7 @@ def test_a_party_that_lost_its_database_does_not_start(
 
 
 def test_another_loss_is_refused_again(charged: World, tmp_path: Path) -> None:
-    """A reason is for what was lost then."""
+    """A reason covers only what was lost then."""
     world = charged.copied_to(tmp_path)
     database = world.path("state", "clinic", "party.sqlite")
     remove(database)
@@ -172,7 +172,7 @@ def test_another_loss_is_refused_again(charged: World, tmp_path: Path) -> None:
 
 def test_a_party_that_never_ran_starts(tmp_path: Path) -> None:
     world = clinic_in(tmp_path)
-    for _ in range(2):  # also one that has keys by now, and has had no job
+    for _ in range(2):  # a party that has keys by now, and has had no job, is refused too
         start(world)
 
 
@@ -199,7 +199,7 @@ def test_commands_say_what_was_lost_and_keep_the_reason(charged: World, tmp_path
 
 
 def no(_name: str) -> bool:
-    """Copy no file of the database: SQLite copies it."""
+    """Copy no file of the database, because SQLite copies it."""
     return False
 
 
@@ -207,7 +207,7 @@ async def copied_while_up(world: World, copies: dict[str, Callable[[str], bool]]
     """Copy the party's folder after a charge, while its database is open.
 
     Args:
-        copies: folder -> which files of the database to copy.
+        copies: files of the database to copy, by folder.
     """
     job = world.load()
     async with world.up(job) as nodes:
@@ -223,7 +223,7 @@ async def copied_while_up(world: World, copies: dict[str, Callable[[str], bool]]
 
 
 def test_a_backup_of_a_running_party_needs_the_write_ahead_log(tmp_path: Path) -> None:
-    """docs/keeping.md: copy the database and its -wal, or let SQLite copy it, and the rest of the folder."""
+    """docs/guides/backup.md: copy the database and its -wal, or let SQLite copy it; copy the rest too."""
     world = clinic_in(tmp_path / "up")
     whole, part = {"party.sqlite", "party.sqlite-wal"}, {"party.sqlite"}
     with quick_connections(world.root / "ca"):

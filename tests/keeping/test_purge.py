@@ -1,4 +1,4 @@
-"""`blindfit purge`: what is kept of a session goes, wherever it is; what was paid for stays proven."""
+"""`blindfit purge` removes all files of a session, wherever they are; what was paid for stays proven."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_what_was_paid_stays(bank: Bank) -> None:
     before = {name: bank.store._db.execute(f"SELECT * FROM {name}").fetchall() for name in TABLES}
     assert bank.removed("s1")
     assert {name: bank.store._db.execute(f"SELECT * FROM {name}").fetchall() for name in TABLES} == before
-    assert bank.store.reader().session("s1") is not None  # and so nobody takes its name again
+    assert bank.store.reader().session("s1") is not None  # nobody can take its name again
 
 
 TABLES = ("sessions", "ledger", "answers", "kept_rows", "label_releases", "receipts_held", "rollbacks")
@@ -67,7 +67,7 @@ TABLES = ("sessions", "ledger", "answers", "kept_rows", "label_releases", "recei
 
 
 def test_files_in_a_directory_of_the_operators_are_found_without_its_name(bank: Bank) -> None:
-    """As `blindfit run` puts them: the party's file does not say where."""
+    """The command `blindfit run` puts them there: the party's file does not name the place."""
     bank.session("s1")
     elsewhere = Bank(bank.root, f"output_dir={bank.root / 'runs' / 'bank'}")
     written = elsewhere.writes("s1", "model.json", "report.json", "transcript.jsonl")
@@ -140,7 +140,7 @@ def test_checkpoints_that_a_running_session_resumed_are_in_use(bank: Bank) -> No
 
 @pytest.mark.parametrize("name", ["nobody", "../models", "..", "", "/etc"])
 def test_a_session_that_never_was_is_refused(bank: Bank, name: str) -> None:
-    assert "is no session of this party" in bank.refused(name)
+    assert "is not a session of this party" in bank.refused(name)
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_a_session_that_never_was_is_refused(bank: Bank, name: str) -> None:
     [(), ("s1", "--all-ended"), ("--all-ended", "--ended-before", "2026-01-01"), ("s1", "--ended-before", "x")],
 )
 def test_what_to_purge_is_said_once(bank: Bank, arguments: tuple[str, ...]) -> None:
-    assert bank.refused(*arguments) == "nothing to purge is named"
+    assert bank.refused(*arguments) == "no session to purge is named"
 
 
 def test_a_day_that_is_none_is_refused(bank: Bank) -> None:
@@ -191,12 +191,12 @@ def test_it_says_what_ends(bank: Bank) -> None:
     bank.writes("s1", "model.json")
     bank.stops("s1", "s1")
     said = bank.purge("s1", "--dry-run").output.replace("\n", " ")
-    assert "predictions with it end, at all parties" in said
+    assert "is a training with a model for predictions: they end, at all parties" in said
     assert "cannot be resumed without its checkpoints" in said
     bank.session("s2")
     (model,) = bank.writes("s2", "model.json")
     write_json(model, {"format": "blindfit-walr-model-1"})  # no other party's predictions need it
-    assert "predictions with it end" not in bank.purge("s2", "--dry-run").output
+    assert "is a training with a model for predictions: they end" not in bank.purge("s2", "--dry-run").output
 
 
 # --- stopped in the middle -----------------------------------------------------------------------------
@@ -220,15 +220,13 @@ def test_stopped_after_any_file_it_finds_the_rest(bank: Bank, monkeypatch: pytes
         bank.purge("s1", "--yes")
     rest = resolved(*(path for path in kept if path.exists()))
     assert len(rest) == len(kept) - gone
-    assert not (
-        bank.state / "checkpoints/s1/base.json"
-    ).exists()  # so nobody resumes a training of which a part is gone
+    assert not (bank.state / "checkpoints/s1/base.json").exists()  # nobody can resume a training without all its parts
     assert bank.removed("s1") == rest
     assert bank.store.reader().files_of("s1") == []
 
 
 def test_a_file_that_is_still_there_is_not_forgotten(bank: Bank) -> None:
-    """It came back while the others were being removed."""
+    """The file came back while the others were being removed."""
     bank.session("s1")
     elsewhere = Bank(bank.root, f"output_dir={bank.root / 'runs'}")
     (model,) = elsewhere.writes("s1", "model.json")

@@ -1,4 +1,4 @@
-"""Secrets at rest: locked under the operator's passphrase, found again, and never confused with what is not locked."""
+"""Secrets at rest are locked under the operator's passphrase, found again, and never confused with unlocked files."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def kept(vault: Vault, directory: Path, name: str = "base.json") -> Path:
-    (directory / name).write_bytes(vault.sealed(name, SECRET))
+    (directory / name).write_bytes(vault.seal(name, SECRET))
     return directory / name
 
 
@@ -132,7 +132,7 @@ def test_a_secret_of_another_length_is_not_used(tmp_path: Path, length: int) -> 
 
 
 def test_a_file_that_is_not_locked_is_not_taken_for_one_that_is(tmp_path: Path) -> None:
-    """Whoever can write to the disk could else put a key of his own in the place of a locked one."""
+    """Otherwise an attacker who can write to the disk could put another key in the place of a locked one."""
     vault = open_vault(tmp_path, PASSPHRASE)
     PLAIN.signing_key(tmp_path / MODEL_KEY)
     for read in (lambda: vault.read(kept(PLAIN, tmp_path)), lambda: vault.signing_key(tmp_path / MODEL_KEY)):
@@ -168,7 +168,7 @@ def test_a_damaged_vault_is_one_line(tmp_path: Path) -> None:
 
 
 def test_a_lost_vault_is_not_made_anew_while_something_is_locked(tmp_path: Path) -> None:
-    """Another key would open nothing of it, and lock what is new."""
+    """Another key would open nothing of it, and would lock only new files."""
     open_vault(tmp_path, PASSPHRASE).signing_key(tmp_path / MODEL_KEY)
     (tmp_path / FILE).unlink()
     with pytest.raises(
@@ -179,7 +179,7 @@ def test_a_lost_vault_is_not_made_anew_while_something_is_locked(tmp_path: Path)
 
 
 def test_two_that_start_at_once_have_one_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The second has looked before the first made it."""
+    """The second party looked before the first made the key."""
     first, exists = open_vault(tmp_path, PASSPHRASE), Path.exists
     looked = iter([False])
     monkeypatch.setattr(Path, "exists", lambda path: next(looked, True) if path.name == FILE else exists(path))
@@ -237,14 +237,14 @@ def test_what_was_kept_before_there_was_a_passphrase_is_locked_by_the_command(ba
     assert vault.signing_key(state / MODEL_KEY).public_bytes == public
     assert vault.read(state / "snapshots" / "5eed" / "header.json") == SECRET
     assert Checkpoints(state, "s", "taylor.resume", vault).base(QUESTION)["private_key"] == "c0ffee"
-    assert lock(bank) == ""  # and nothing is locked twice
+    assert lock(bank) == ""  # nothing is locked twice
     assert {path.stat().st_mode & 0o777 for path in state.rglob("*.*") if path.is_file()} == {0o600}
 
 
 def test_a_passphrase_is_changed_and_everything_opens_with_the_new_one(bank: Path) -> None:
     state = bank.parent / "state/bank"
     path = kept(open_vault(state, PASSPHRASE), state)
-    assert "are under the passphrase of others" in lock(bank, "others", old="words")
+    assert "are encrypted with the passphrase of others" in lock(bank, "others", old="words")
     assert open_vault(state, OTHER).read(path) == SECRET
     with pytest.raises(ConfigError, match="does not open with this passphrase"):
         open_vault(state, PASSPHRASE)

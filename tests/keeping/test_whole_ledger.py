@@ -1,4 +1,4 @@
-"""A ledger of which an entry was changed or is missing is used by no party that charges a budget."""
+"""A party that charges a budget does not use a ledger with a changed or missing entry."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def settings(tmp_path: Path) -> PartySettings:
 
 @pytest.fixture
 def store(tmp_path: Path, settings: PartySettings) -> Iterator[Store]:
-    """With three charges."""
+    """A store with three charges."""
     store = Store.of(settings, tmp_path)
     for asked in "abc":
         with store.transaction() as transaction:
@@ -81,7 +81,7 @@ def test_an_entry_that_goes_missing_meanwhile_ends_all_charges(store: Store, pos
         charging.enter(transaction, charge_of("d"))
         with pytest.raises(LedgerUnavailable, match="entries of the ledger are missing"):
             charging.check(transaction, charge_of("e"), BUDGET)
-    with refused("put a backup of party.sqlite back that has them all: `blindfit ledger PARTY.TOML` shows its entries"):
+    with refused("restore a backup of party.sqlite that has them all: `blindfit ledger PARTY.TOML` shows its entries"):
         charging.check_rollbacks(store.reader(), "people")
     charging.check_rollbacks(whole.reader(), "people")
     whole.close()

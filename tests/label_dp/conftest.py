@@ -1,4 +1,4 @@
-"""A label-dp job of two parties: on disk for real processes, and as what its parties would have told and written."""
+"""A label-dp job of two parties: on disk for real processes, and as the reports and files that they would have made."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from blindfit.parties.files.written import write_json
 from blindfit.parties.label_dp.consumer import fit_rows, settings_on
 from blindfit.parties.label_dp.fit import Rows
 from blindfit.parties.label_dp.report import LabelDPReport, report_of
-from blindfit.parties.measurement.client import ReleasedLabels
+from blindfit.parties.measurement.calls import ReleasedLabels
 from blindfit.protos import measurement_pb2 as pb
 from tests.done_once import run_once
 from tests.reports import write_report
@@ -50,7 +50,7 @@ def rows_and_labels(n_rows: int = N_ROWS) -> tuple[np.ndarray, np.ndarray]:
 
 @dataclass
 class MadeUp:
-    """The parties' own functions, on labels that a mechanism drew here."""
+    """Results of the parties' own functions, on labels that a mechanism drew here."""
 
     out: Path
     label_dp: dict[str, Any]
@@ -70,7 +70,7 @@ class MadeUp:
         )
 
     def report(self) -> LabelDPReport:
-        """What the active party reports."""
+        """Return the active party's report."""
         job, (features, labels) = self.job().parameters, rows_and_labels()
         fitted = fit(settings_on(LabelGrid(*LABEL_RANGE), job, 0), labels, random.Random(1).randrange)
         noisy = fitted.mechanism.randomise(labels, random.Random(2).randrange)
@@ -105,11 +105,11 @@ class MadeUp:
         return report
 
     def written(self, *, here: bool = True) -> Written:
-        """As after `run`, or as after `submit`."""
+        """Write the report as after `run`, or as after `submit`."""
         session = JobSession(self.job(), {}, None, id=SESSION)  # type: ignore[arg-type]
         session.state = "DONE"
         session.seconds = {"launch": 1.0, "set_up": 0.5, "job": 2.5}
-        session.summaries = {"shop": self.report().shown_to_coordinator(), "meter": {"dataset_rows": N_ROWS}}
+        session.summaries = {"shop": self.report().fields_for_coordinator(), "meter": {"dataset_rows": N_ROWS}}
         return write_report(session, self.out, list(PARTIES) if here else [])
 
 

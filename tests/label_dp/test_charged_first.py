@@ -1,4 +1,6 @@
-"""Whole jobs: what is refused at no cost has estimated nothing, and what was charged and lost is never drawn again."""
+"""Whole jobs: a refusal without a charge has estimated nothing, and a charged release that was lost is
+not drawn again.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ def estimates(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 def paid_for(project: World) -> list[set[str]]:
-    """What each system says of each entry of the ledger, where it says anything."""
+    """Return what each system reports about each entry of the ledger, without empty reports."""
     with project.store("meter") as store:
         labels = {stored.position: stored for stored in store.reader().label_releases()}
         entries = store.reader().ledger()
@@ -42,7 +44,7 @@ def with_persons(path: Path, rows_each: int) -> None:
 
 
 def test_a_job_of_which_too_few_rows_count_estimates_no_prior(project: World, estimates: list[Any]) -> None:
-    """However often it is tried, and by whatever name."""
+    """This holds for any number of tries, and under any name."""
     with_persons(project.path("labels.csv"), 2)
     project.edit("meter.toml", 'label = "spend"\n', 'label = "spend"\nperson = "person"\nmax_rows_per_person = 1\n')
     project.edit("meter.toml", "min_rows = 500", "min_rows = 1501")
@@ -76,4 +78,4 @@ def test_a_job_whose_labels_were_lost_says_so_and_another_name_begins_anew(
     shown = project.blindfit("ledger", "meter.toml").stdout
     assert 'under way, or lost, rp-with-prior, "first"' in shown
     assert 'every label, rp-with-prior, "second"' in shown
-    assert [len(found) for found in paid_for(project)] == [1, 1]  # no other system takes it for one of its own
+    assert [len(found) for found in paid_for(project)] == [1, 1]  # no other system claims it

@@ -1,4 +1,4 @@
-"""What a fit may take is estimated before a job is accepted: no job makes a party compute for days."""
+"""The cost of a fit is estimated before a job is accepted: no job makes a party compute for days."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_noisy_descent_keeps_its_path_and_reads_its_rows() -> None:
 
 
 def test_a_network_takes_no_more_memory_than_estimated() -> None:
-    """Its arrays, of 64-bit numbers, are the weights five times; JSON is longer than a number."""
+    """The arrays of 64-bit numbers are five times the weights; JSON is longer than a number."""
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.neural_network import MLPRegressor
 

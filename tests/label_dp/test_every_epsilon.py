@@ -1,4 +1,4 @@
-"""From .001 to 50 a mechanism either releases labels that a model learns from, or says in one line what to do."""
+"""From 0.001 to 50 a mechanism either releases labels that a model learns from, or prints one line with what to do."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from blindfit.coordinator.label_dp.preflight import expected_mechanism
 from blindfit.parties.label_dp.consumer import fit_rows, settings_on
 from blindfit.parties.label_dp.fit import Rows
 from blindfit.parties.measurement import labels_codec
-from blindfit.parties.measurement.client import _make_released
+from blindfit.parties.measurement.calls import _make_released
 from tests.each_case import each_case
 from tests.label_dp.conftest import COLUMNS, LABEL_RANGE, PARTIES, rows_and_labels
 from tests.measurement.house import House
@@ -68,7 +68,7 @@ def test_a_gaussian_job_goes_through_the_server_and_its_model_learns(tmp_path: P
     assert mechanism.noise_std_steps >= LEAST_STD_STEPS  # type: ignore[attr-defined]
     noise_std = analytic_noise_multiplier(epsilon, 1e-5) * GRID.width
     noise = mechanism.grid.reals(received.steps) - labels
-    assert noise.std() == pytest.approx(noise_std, rel=0.15)  # of 800: six standard errors
+    assert noise.std() == pytest.approx(noise_std, rel=0.15)  # 800 draws: six standard errors
     rows = Rows(ids, features[:600], features[600:], COLUMNS)
     fitted = fit_rows(rows, _make_released(received, 0, 0), asked, asked.trial_randomness, lambda *_: None)
     assert np.mean((fitted.test_predictions - labels[600:]) ** 2) < (0.3 if epsilon > 10 else 0.9) * np.var(labels)
@@ -93,7 +93,7 @@ def test_every_epsilon_fits_or_is_refused_by_what_helps(mechanism: str) -> None:
         assert fitted.epsilon_prior + loss <= epsilon
         assert delta <= settings.delta
         expected, _ = expected_mechanism(GRID, job(mechanism, epsilon), 0)
-        assert expected.grid == fitted.mechanism.grid  # what the pre-flight told
+        assert expected.grid == fitted.mechanism.grid  # the grid that the pre-flight reported
     most = 50.0 if mechanism == "gaussian" else 30.0
     least = 1e-4 if mechanism in ("laplace", "staircase", "gaussian") else 1e-3
     assert fitted_at == [epsilon for epsilon in EPSILONS if least <= epsilon <= most]
@@ -119,7 +119,7 @@ WALKED = [0.01, 0.1, 1.0, 4.0, 4.5, 8.0, 16.0, 30.0, 40.0, 50.0, 75.0, 100.0]
 def test_accepted_settings_make_a_mechanism_and_others_are_refused_in_a_line(
     mechanism: str, ends: tuple[float, float], cells: int | None
 ) -> None:
-    """Whatever the epsilon, delta, range and grid: and where a hint names a number, that number helps."""
+    """This holds for any epsilon, delta, range and grid. If a hint names a number, that number helps."""
     width, made = ends[1] - ends[0], 0
     labels = np.clip(ends[0] + width * np.linspace(0, 1, 40), *ends)
     options = {name: value for name, value in NEEDED.get(mechanism, {}).items() if name != "debias"}

@@ -1,4 +1,4 @@
-"""A label-dp job says what is wrong with it in one line, before any party is asked."""
+"""A label-dp job reports its mistakes in one line, before any party is asked."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ AN_OPTION = {
 
 
 def table(mechanism: str, **label_dp: Any) -> dict[str, Any]:
-    """The least that a job with this mechanism says."""
+    """Return the smallest table of a job with this mechanism."""
     needed: dict[str, Any] = {"half_width": 1.0} if mechanism == "rp-banded" else {}
     needed |= {"debias": False} if mechanism in CANNOT_DEBIAS else {}
     return {"mechanism": mechanism, **needed, **label_dp}
@@ -155,7 +155,7 @@ def test_a_server_whose_labels_have_no_range(lo, hi):
 
 
 def test_the_job_of_the_documentation_is_one():
-    text = (Path(__file__).parents[2] / "docs" / "label_dp.md").read_text()
+    text = (Path(__file__).parents[2] / "docs/guides/release_labels.md").read_text()
     (block,) = re.findall(r"```toml\n(.*?)```", text, re.S)
     shown = tomllib.loads(block)
     assert job(shown["label_dp"], shown["privacy"], split=shown["split"]).parameters.label_dp.options["max_depth"] == 5

@@ -1,4 +1,4 @@
-"""A regression that is not seen to be better than a constant is said to be none, in plan and report."""
+"""A regression that is not visibly better than a constant is reported as useless, in plan and report."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FOREST: dict[str, Any] = {"mechanism": "laplace", "regressor": "random-forest"}
 
 @pytest.fixture(scope="module")
 def facts(tmp_path_factory: pytest.TempPathFactory) -> Figures:
-    """Of one job, which no test changes: they say what would be said of others."""
+    """Figures of one job, which no test changes."""
     return figures_of(MadeUp(tmp_path_factory.mktemp("made_up"), FOREST).written().content)
 
 
@@ -30,7 +30,9 @@ def caution(facts: Figures, gain: float | None, error: float = 1.0) -> str:
 
 def test_a_gain_within_two_errors_is_none(facts: Figures) -> None:
     said = caution(facts, 0.22, 0.27)
-    assert said.startswith("This random-forest is not seen to be better than a constant, the mean label: its gain in")
+    assert said.startswith(
+        "Nothing shows that this random-forest is better than a constant, the mean label: its gain in"
+    )
     assert "0.22 +- 0.27" in said
     assert "take ridge, or raise label_dp.options.min_samples_leaf" in said
     assert caution(facts, -5.0, 2.0)
@@ -41,7 +43,7 @@ def test_a_gain_within_two_errors_is_none(facts: Figures) -> None:
 
 def test_of_a_linear_model_trees_are_not_spoken_of(facts: Figures) -> None:
     said = caution(replace(facts, fit=replace(facts.fit, regressor="ridge")), -1.0)
-    assert "This ridge is not seen" in said
+    assert "Nothing shows that this ridge is better" in said
     assert "Trees" not in said
 
 
@@ -55,6 +57,6 @@ def test_the_plan_says_it_before_a_label_is_released(project) -> None:
     trees = ("--set", "label_dp.regressor=random-forest", "--set", "label_dp.options={}")
     noise = ("--set", "privacy.epsilon=0.3", "--epsilon", "0.3")
     noisy = project.blindfit("plan", "job.toml", *noise, *trees, "--out", "plan")
-    assert 'random-forest may be no better than a constant: set label_dp.regressor = "ridge"' in noisy.stdout, (
+    assert 'random-forest may be no better than a constant. Set label_dp.regressor = "ridge"' in noisy.stdout, (
         noisy.stderr
     )

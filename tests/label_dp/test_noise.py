@@ -1,4 +1,4 @@
-"""What the noise profile says of a mechanism is what its draws do; debiasing takes the bias out of a regression."""
+"""A mechanism's noise profile agrees with its draws; debiasing takes the bias out of a regression."""
 
 from __future__ import annotations
 

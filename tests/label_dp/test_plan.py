@@ -1,4 +1,4 @@
-"""Which mechanism loses least: from its law and the shape of the rows, with no label."""
+"""The plan finds the mechanism that loses least, from its law and the shape of the rows, without a label."""
 
 from __future__ import annotations
 

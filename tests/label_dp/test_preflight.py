@@ -1,4 +1,4 @@
-"""`blindfit check` of a label-dp job: what would leak, what the noise would be, what would be refused."""
+"""`blindfit check` of a label-dp job: possible leaks, the noise, and refusals."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def test_noise_that_drowns_a_model_is_a_warning(project):
 
 def test_a_bias_that_stays_is_a_warning(project):
     findings = found(project, "label_dp.mechanism=rr-on-bins", "label_dp.debias=false")
-    assert "that of rr-on-bins stays" in text(findings, "warning")
-    assert "bias: of up to" in text(findings)
+    assert "the bias of rr-on-bins stays" in text(findings, "warning")
+    assert "bias: up to" in text(findings)
 
 
 def test_too_few_rows_are_refused(project):
@@ -77,7 +77,7 @@ def test_policies_of_both_parties_are_looked_at(project):
     project.edit("meter.toml", '"label-dp"', '"walr"')
     said = text(found(project), "refuses")
     assert "shop refuses the job: privacy.epsilon: 4 is more than its max_epsilon = 3" in said
-    assert "meter refuses the job: protocol: label-dp is not one that it takes part in" in said
+    assert "meter refuses the job: protocol: label-dp is not a system in which it takes part" in said
 
 
 def test_settings_that_make_no_mechanism_are_refused(project):
@@ -103,7 +103,7 @@ def test_trees_that_would_follow_the_noise(project, regressor):
     trees = (f"label_dp.regressor={regressor}", "label_dp.options={}")
     noisy = text(found(project, "privacy.epsilon=0.3", *trees), "warning")
     assert (
-        f'{regressor} may be no better than a constant: set label_dp.regressor = "ridge", or raise label_dp.options'
+        f'{regressor} may be no better than a constant. Set label_dp.regressor = "ridge", or raise label_dp.options'
         in noisy
     )
     assert "no better than a constant" not in text(found(project, "privacy.epsilon=0.3"), "warning")

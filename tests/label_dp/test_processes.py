@@ -28,7 +28,7 @@ def test_a_run_leaves_a_model_that_learnt_something(project):
     assert done.returncode == 0, done.stderr
     features, labels = rows_and_labels()
     predictions = load_model(project.path("out/shop/model.json")).predict(features)
-    # A fit of 2400 labels with noise of 4 adds .007 times a chi-square of 4 to the error, and there is room for .7.
+    # A fit of 2400 labels with noise of 4 adds 0.007 times a chi-square of 4 to the error, and there is room for 0.7.
     assert np.mean((predictions - labels) ** 2) < 0.3 * np.var(labels)
     report = own_report(project, "out")
     assert report["rows"]["trained"] + report["rows"]["held_out"] == N_ROWS
@@ -139,4 +139,4 @@ def test_the_rows_of_a_person_share_what_the_job_asks_for(project):
     assert report["rows"]["withheld"] == N_ROWS // 3
     assert report["privacy"]["epsilon"] == report["privacy"]["spent_epsilon"] == pytest.approx(4.0)
     assert report["privacy"]["epsilon_of_row"] == pytest.approx(2.0)
-    assert "(33.3 %) got no label" in project.path("out/report.html").read_text()
+    assert "(33.3%) got no label" in project.path("out/report.html").read_text()

@@ -1,4 +1,4 @@
-"""Regression on noisy labels: the file is the model, the list is closed, and what is said of true labels is true."""
+"""Regression on noisy labels: the file is the model, the list is closed, and claims about true labels are true."""
 
 from __future__ import annotations
 
@@ -78,10 +78,10 @@ def test_linear_regression_is_least_squares():
 
 
 def test_the_documented_scorer_needs_no_library():
-    text = (Path(__file__).parents[2] / "docs" / "label_dp.md").read_text()
+    text = (Path(__file__).parents[2] / "docs/guides/release_labels.md").read_text()
     scorer = textwrap.dedent(re.search(r"```python\n( +def predict.*?)```", text, re.S)[1])
     names: dict = {}
-    exec(compile(scorer, "label_dp.md", "exec"), names)
+    exec(compile(scorer, "release_labels.md", "exec"), names)
     model, (features, _) = fitted("ridge").model, rows(20, seed=2)
     scored = [names["predict"](model.to_dict(), dict(zip(COLUMNS, row, strict=True))) for row in features.tolist()]
     np.testing.assert_allclose(scored, model.predict(features), rtol=1e-12)

@@ -1,4 +1,4 @@
-"""The report of a label-dp job: what it promises, what it says of errors, and what the coordinator never gets."""
+"""The report of a label-dp job: its promises, its errors, and what the coordinator never gets."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_no_label_is_left_to_fit(made_up):
 
 def test_it_says_what_the_prior_cost(made_up):
     said = statement(made_up(mechanism="rp-with-prior", epsilon_prior=1.0).written())["mechanism"]
-    assert "Epsilon 1 of each row went into an estimate" in said
+    assert "Epsilon 1 of each row paid for an estimate" in said
     assert "(laplace)" in said
 
 
@@ -68,15 +68,15 @@ def test_it_says_whether_the_bias_was_removed(made_up):
     additive = statement(made_up(**LAPLACE).written())["noise"]
     removed = statement(made_up(mechanism="rp-with-prior").written())["noise"]
     kept = statement(made_up(mechanism="rp-with-prior", debias=False).written())["noise"]
-    assert "The mean of what is released is the label" in additive
+    assert "The mean of a released label is the clipped and rounded label" in additive
     assert "Its bias was removed" in removed
     assert "was not removed" in kept
 
 
 def test_what_the_terminal_says_of_errors(made_up):
-    assert "below a constant's, estimated from 600 noisy labels" in shown(made_up(**LAPLACE).written())
+    assert "below the error of a constant, estimated from 600 noisy labels" in shown(made_up(**LAPLACE).written())
     biased = shown(made_up(mechanism="rr-on-bins", debias=False).written())
-    assert "against noisy labels, bias and noise included" in biased
+    assert "against noisy labels, with their bias and noise" in biased
     assert "The bias of rr-on-bins was not removed" in biased
     known = made_up(**LAPLACE)
     known.true = {"rows": 50, "mse": 0.25, "mae": 0.4, "r2": 0.9}
@@ -104,7 +104,7 @@ def test_a_page_on_true_labels_says_so(made_up):
     known = made_up(**LAPLACE, evaluate_on="study")
     known.true = {"rows": 50, "mse": 0.25, "mae": 0.4, "r2": 0.9}
     written = known.written()
-    assert "on 50 rows of shop&#39;s own with true labels, not trained on" in written.html_path.read_text("utf-8")
+    assert "on 50 rows of shop with true labels, which are not in the training" in written.html_path.read_text("utf-8")
     assert "Its own true labels" in statement(written)["learnt-active"]
 
 
@@ -118,7 +118,7 @@ def test_the_coordinator_gets_no_label_weight_or_error(made_up):
 
 
 def test_the_summary_is_what_a_report_is_made_of(made_up):
-    shown = made_up(**LAPLACE).report().shown_to_coordinator()
+    shown = made_up(**LAPLACE).report().fields_for_coordinator()
     parts = {name.split(".")[0] for name in shown}
     assert parts == {"rows", "privacy", "fit", "timing", "bytes_sent", "messages_sent"}
 
@@ -139,7 +139,7 @@ def test_rows_without_a_label_are_told(made_up):
     assert made.report().rows.to_dict() == {
         "sent": 3000, "trained": 1500, "held_out": 600, "withheld": 900, "features": 3, "dropped_columns": [],
     }  # fmt: skip
-    assert "900 rows of 3,000 (30 %) got no label" in written.html_path.read_text("utf-8")
+    assert "900 rows of 3,000 (30%) got no label" in written.html_path.read_text("utf-8")
 
 
 def test_few_points_are_drawn(made_up):
@@ -160,5 +160,5 @@ def test_a_figure_that_is_missing_is_named(made_up):
     report = json.loads(path.read_text())
     del report["evaluation"]["released"]["rows"]
     path.write_text(json.dumps(report))
-    with pytest.raises(DataError, match=r"what shop reports: evaluation.released.rows is missing"):
+    with pytest.raises(DataError, match=r"the report of shop: evaluation.released.rows is missing"):
         content_of_party(kind_of, made.out / "shop")

@@ -1,4 +1,4 @@
-"""The active party's rows with true labels are read as the model's columns are named, whatever order they stand in."""
+"""The active party's rows with true labels are read by the names of the model's columns, in any order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Processes that release until they are killed, or race for the last unit: told what to do on standard input.
+"""Processes that release until they are killed, or race for the last unit: orders come on standard input.
 
 python -m tests.measurement.children releasing DIRECTORY     a line: fork a child that releases; prints its pid
 python -m tests.measurement.children racing THREADS          a line "DIRECTORY TIME PREFIX": all threads release at
@@ -43,7 +43,9 @@ def releasing(directory: Path) -> None:
 
 
 def release_until_killed(directory: Path, dataset: LabelDataset) -> None:
-    """Writes down each answer only after `release` returned; what the system has of a file outlives the process."""
+    """Write down each answer only after `release` returned; the system keeps a file's content after the
+    process ends.
+    """
     log = os.open(directory / "answers", os.O_CREAT | os.O_APPEND | os.O_WRONLY)
     house = House(directory, {"visits": dataset}, BUDGET)
     rng = random.Random()
@@ -59,7 +61,7 @@ def release_until_killed(directory: Path, dataset: LabelDataset) -> None:
 
 
 def new_names(house: House) -> Iterator[str]:
-    """Begins with the last one that may have been answered: the consumer that lost it asks again."""
+    """Yield names, first the last one that may have been answered: the active party that lost the answer asks again."""
     return map(str, count(max(0, len(house.entries) - 1)))
 
 
@@ -75,15 +77,15 @@ def racing(n_threads: int) -> None:
             house = House(Path(directory), {"visits": dataset}, LAST_UNIT)
             names = [prefix if prefix == "same" else f"{prefix}-{i}" for i in range(n_threads)]
             got = list(threads.map(lambda name, h=house, at=float(start): race(h, name, at), names))
-            house.close()  # before anybody is told: who hears it removes the files
+            house.close()  # before the test reads the line: it removes the files
             print(*got, flush=True)
 
 
 def race(house: House, name: str, start: float) -> str:
-    """What the racer got: a release in hexadecimal, or nothing as the budget was gone."""
+    """Return the racer's release in hexadecimal, or nothing if the budget was spent."""
 
     class WaitingDesk(AggregateDesk):
-        """Everybody was admitted; now all want to charge at once."""
+        """All racers were admitted, and now want to charge at once."""
 
         def release(self, tally: Tally) -> NoisySum:
             time.sleep(max(0.0, start - time.time()))

@@ -1,4 +1,4 @@
-"""A measurement server without its wire: datasets, ledger and key in a folder, asked through both roles of WALR."""
+"""A measurement server without its wire: datasets, ledger and key in a folder, called through both roles of WALR."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def make_dataset(
     max_rows_per_person: int = 1,
     **options: Any,
 ) -> LabelDataset:
-    """Writes the table and builds its index anew."""
+    """Write the table and build its index again."""
     write_labels(directory / f"{name}.csv", "label", labels, persons)
     settings = PartyDatasetSettings(
         url=f"csv:{name}.csv",
@@ -63,7 +63,9 @@ def make_dataset(
 
 
 def published(settings: PartyDatasetSettings, directory: Path, name: str) -> LabelDataset:
-    """At the snapshot of this content, so that processes agree on it; a party's own have random ids."""
+    """Publish at a snapshot named after the content, so that processes agree on it; a party's own snapshots have random
+    ids.
+    """
     snapshot = hashlib.sha256((directory / f"{name}.csv").read_bytes()).hexdigest()[:32]
     index = built(open_source(settings, directory, name), directory / "snapshots" / snapshot)
     return LabelDataset(name, settings, index, snapshot)
@@ -79,7 +81,7 @@ def write_labels(path: Path, column: str, labels: Mapping[str, float], persons: 
 
 
 def one_hot(names: Sequence[str] = NAMES, columns: Sequence[int] | None = None, weight: int = ONE) -> ConsumerRows:
-    """Row i has the weight in its own column, so that a sum's cell counts the label of one row."""
+    """Return rows of which row i has the weight in its own column, so that a sum's cell counts the label of one row."""
     columns = range(len(names)) if columns is None else columns
     weights = np.zeros((len(names), max(columns) + 1), np.int32)
     weights[np.arange(len(names)), list(columns)] = weight
@@ -94,7 +96,7 @@ class House:
     policy: PolicySettings = POLICY
     approved_job: Callable[[str, str], ApprovedJob | None] = lambda _session, _consumer: None
     service: MeasurementService = field(init=False)
-    consumed: list[str] = field(default_factory=list)  # the messages that consumers sent
+    consumed: list[str] = field(default_factory=list)  # messages that active parties sent
 
     def __post_init__(self) -> None:
         self.open()
@@ -119,7 +121,9 @@ class House:
     def request(
         self, rows: ConsumerRows, dataset: str = "visits", receipt: NoisySum | None = None, **changes: Any
     ) -> AggregateOpen:
-        """What an honest consumer asks; `release`, `epsilon` and `delta` are its choice, other changes the wire's."""
+        """Return the request of an honest active party; it chooses `release`, `epsilon` and `delta`; other changes are
+        the wire's.
+        """
         known = self.datasets[dataset]
         chosen = {name: changes.pop(name) for name in ("release", "epsilon", "delta") if name in changes}
         settings = replace(
@@ -139,7 +143,7 @@ class House:
         consumer: str = "shop",
         make_desk: Callable[[MeasurementService, str], AggregateDesk] = AggregateDesk,
     ) -> tuple[NoisySum, np.ndarray]:
-        """The answer and which rows counted."""
+        """Return the answer and which rows counted."""
         self.consumed.clear()
 
         def wire(sender: str, receiver: str, step: str, data: bytes) -> bytes:
@@ -158,7 +162,7 @@ class House:
         return self.send(rows, self.request(rows, **changes), consumer)[0]
 
     def octets(self, **changes: Any) -> bytes:
-        """The answer as it is stored and sent."""
+        """Return the answer as it is stored and sent."""
         return measurement_codec.answer_to_pb(self.ask(**changes)).SerializeToString()
 
     @property

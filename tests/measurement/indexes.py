@@ -9,7 +9,7 @@ from blindfit.parties.measurement.label_index import LabelIndex, open_index, wri
 
 
 def built(source: Source, directory: Path) -> LabelIndex:
-    """The index of a source, in a directory that is made; the one that is there, where there is one."""
+    """Return the index of a source, in a directory that is made; an index that is there is returned as it is."""
     directory.parent.mkdir(parents=True, exist_ok=True)
     if not directory.exists():
         directory.mkdir(mode=0o700)

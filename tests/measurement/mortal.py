@@ -1,4 +1,4 @@
-"""Tasks of an index that take their worker with them, once; and what they do is done by another."""
+"""Tasks of an index that end their worker, once; another worker then does their work."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.work.tasks import die_once
 
 @dataclass(frozen=True)
 class MortalFile(ParquetFile):
-    """Whose reader dies when some of its rows are in a file, and more are to come."""
+    """A file whose reader dies when some of its rows are in a file, and more are to come."""
 
     marker: Path = Path()
 
@@ -33,10 +33,10 @@ def mortal(source: Source, marker: Path) -> Source:
 
 @dataclass
 class MortalWorkers:
-    """One dies between the end of its first task of a function and the news of it.
+    """Workers of which one dies between the end of its first task of a function and its report.
 
     Args:
-        asked: the functions of all maps, with how many tasks each had.
+        asked: functions of all maps, with the number of tasks of each.
     """
 
     workers: Workers

@@ -16,7 +16,7 @@ from blindfit.algorithms.errors import (
 from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows, NoisySum
 from blindfit.parties.identity import connections as tls
 from blindfit.parties.identity.identity import Identity
-from blindfit.parties.measurement.client import MeasurementClient
+from blindfit.parties.measurement.calls import MeasurementCalls
 from blindfit.parties.measurement.server import MeasurementServicer
 from blindfit.parties.wire import error_codes
 from blindfit.parties.wire.guard import Guard, current_caller
@@ -68,9 +68,9 @@ class World:
     def address(self) -> str:
         return f"127.0.0.1:{self.server.port}"
 
-    def client(self, name: str = "shop", **settings: Any) -> MeasurementClient:
+    def client(self, name: str = "shop", **settings: Any) -> MeasurementCalls:
         settings = {"step_timeout_s": 60.0, "reconnect_s": 20.0} | settings
-        return MeasurementClient(make_identity(self._authority, name), "labels", self.address, **settings)
+        return MeasurementCalls(make_identity(self._authority, name), "labels", self.address, **settings)
 
     async def ask(self, rows: ConsumerRows | None = None, consumer: str = "shop", **changes: Any) -> NoisySum:
         rows = one_hot() if rows is None else rows
@@ -83,7 +83,7 @@ class World:
         return await tls.open_channel(make_identity(self._authority, name), "labels", self.address, limits)
 
     async def status_of(self, *requests: bytes) -> tuple[grpc.StatusCode, BlindfitError]:
-        """What a client of another make is told, who writes these bytes into one Aggregate call."""
+        """Return the answer to a foreign client that writes these bytes into one Aggregate call."""
         async with await self.channel() as channel:
             call = channel.stream_stream(AGGREGATE)()
             with contextlib.suppress(grpc.aio.AioRpcError, asyncio.InvalidStateError):

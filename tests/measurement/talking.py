@@ -1,4 +1,4 @@
-"""Child processes that tests talk to line by line: how a test starts, tells and kills them, and how they listen."""
+"""Child processes that tests talk to line by line: how a test starts, orders and kills them, and how they listen."""
 
 from __future__ import annotations
 
@@ -13,13 +13,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
-from types import ModuleType
 from typing import IO
-from unittest import mock
 
 import structlog
 
 from tests.command import forks
+from tests.modules import without_main
 
 ROOT = Path(__file__).parents[2]
 
@@ -46,10 +45,10 @@ class Child:
 def child(module: str, *arguments: str) -> Iterator[Child]:
     (heard, to_child), (from_child, said) = forks.Pipe(False), forks.Pipe(False)
     process = forks.Process(target=_run, args=(module, arguments, heard, said), daemon=False)
-    with mock.patch.dict(sys.modules, {"__main__": ModuleType("__main__")}):  # the child has no use for pytest's
+    with without_main():
         process.start()
     heard.close()
-    said.close()  # so that a line is awaited from no dead child
+    said.close()  # otherwise this process would wait for a line of a dead child
     with open(to_child.fileno(), "w", closefd=False) as stdin, open(from_child.fileno(), closefd=False) as stdout:
         try:
             yield Child(stdin, stdout)
@@ -73,7 +72,9 @@ def told(process: Child) -> str:
 
 
 def await_answers(path: Path, more: int) -> None:
-    """So that kills are spread over the work on any machine; with none awaited, it may be opening still."""
+    """Wait for answers, so that kills are spread over the work on any machine; if none is due, the child may still be
+    opening.
+    """
 
     def lines() -> int:
         return path.read_bytes().count(b"\n") if path.exists() else 0
@@ -84,7 +85,7 @@ def await_answers(path: Path, more: int) -> None:
 
 
 def said_by(script: str, *arguments: object) -> list[str]:
-    """The words that a script printed; it may call `peak_mib()`, the most memory that its process had."""
+    """Return the words that a script printed; it may call `peak_mib()`, its process's peak memory."""
     run = subprocess.run(
         [sys.executable, "-c", PEAK + textwrap.dedent(script), *map(str, arguments)],
         cwd=ROOT,
@@ -100,7 +101,7 @@ def said_by(script: str, *arguments: object) -> list[str]:
 
 
 def _run(module: str, arguments: Sequence[str], heard: Connection, said: Connection) -> None:
-    """From here on as if it had been started with these words."""
+    """Run the module as if this process had been started with these words."""
     for stream, number in ((heard, 0), (said, 1)):
         os.dup2(stream.fileno(), number)
         stream.close()
@@ -119,12 +120,14 @@ def main(releasing: Callable[[Path], None], racing: Callable[[int], None]) -> No
 
 
 def log_to_standard_error() -> None:
-    """As standard output is for whoever started the child."""
+    """Log to standard error: standard output is for the parent process."""
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
 
 
 def fork_until_killed(work: Callable[[Path], None]) -> None:
-    """Each line is a directory: a child of our own works in it; prints its pid, and "dead" once somebody killed it."""
+    """Fork a child for each line, which is the directory it works in; print its pid, and "dead" once somebody killed
+    it.
+    """
     for line in sys.stdin:
         pid = os.fork()
         if not pid:

@@ -1,4 +1,4 @@
-"""Servers that are asked at once: what fails or is cancelled never waits for a server that does not answer."""
+"""Servers that are asked at once: a failure or a cancellation never waits for a silent server."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from blindfit.algorithms.errors import DataError, PeerUnreachable
-from blindfit.parties.measurement.client import MeasurementClient
+from blindfit.parties.measurement.calls import MeasurementCalls
 from blindfit.parties.measurement.codec import ServerSide
 from blindfit.parties.measurement.servers import all_or_none
 from blindfit.parties.wire.together import failures_of
@@ -30,7 +30,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
 async def asked_in_vain(
     house: House, authority: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> AsyncIterator[tuple[Awaitable[object], asyncio.Event]]:
-    """Yield a request that a server lets wait at a step, and an event that it has come so far."""
+    """Yield a request that waits at a step of a server, and an event that is set when it has come so far."""
     rows, waits, hung_up = one_hot(), asyncio.Event(), asyncio.Event()
     if step == "connect":
         writers: list[asyncio.StreamWriter] = []
@@ -42,10 +42,10 @@ async def asked_in_vain(
         async with await asyncio.start_server(accept, "127.0.0.1", 0) as silent:
             address = f"127.0.0.1:{silent.sockets[0].getsockname()[1]}"
             me = make_identity(authority, "shop")
-            client = MeasurementClient(me, "labels", address, step_timeout_s=FOR_EVER_S, reconnect_s=FOR_EVER_S)
+            client = MeasurementCalls(me, "labels", address, step_timeout_s=FOR_EVER_S, reconnect_s=FOR_EVER_S)
             yield client.aggregate(rows, house.request(rows)), waits
         for writer in writers:
-            writer.close()  # else the thread that shakes hands lasts as long as it may
+            writer.close()  # otherwise the thread that shakes hands lasts as long as it may
         return
     send = ServerSide.send
 
@@ -80,7 +80,7 @@ async def test_a_failure_of_one_server_does_not_wait_for_another_that_is_silent(
 async def test_who_cancels_does_not_wait_for_a_server_that_is_silent_and_nothing_goes_on(
     house: House, authority: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
-    """As the deadline of a session does, and an operator."""
+    """A session's deadline and an operator cancel in the same way."""
     ended: list[str] = []
 
     async def note_end(asked: Awaitable[object]) -> None:

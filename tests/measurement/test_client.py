@@ -1,4 +1,4 @@
-"""The measurement server's client against a real server over mutual TLS, and what either says of the other."""
+"""The measurement server's client with a real server over mutual TLS, and how each reports the other's faults."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from blindfit.parties.identity import connections as tls
 from blindfit.parties.measurement import codec as measurement_codec
 from blindfit.parties.measurement import server as measurement
 from blindfit.parties.measurement.asking import reporter
-from blindfit.parties.measurement.client import MeasurementClient, check_description
+from blindfit.parties.measurement.calls import MeasurementCalls, check_description
 from blindfit.parties.measurement.codec import ServerSide
 from blindfit.parties.measurement.desk import AggregateDesk
 from blindfit.parties.measurement.server import MeasurementServicer
@@ -92,7 +92,7 @@ async def test_describe_aggregate_budget(open_house: OpenHouse, authority: Path)
     "changes", [{"unit": ""}, {"unit": "household"}, {"receipt_key": b""}, {"receipt_key": bytes(31)}]
 )
 def test_a_description_without_which_nothing_is_asked(changes: dict[str, Any]) -> None:
-    """Of receipts that no key checks, nothing would prove what was charged."""
+    """Receipts that no key checks would prove no charge."""
     described = pb.DatasetDescription(**{"unit": "person", "receipt_key": bytes(32), **changes})
     with pytest.raises(MalformedMessage, match="labels sent a malformed message: unit or receipt_key: is not what it"):
         check_description(described, server="labels")
@@ -120,7 +120,7 @@ async def test_more_rows_than_one_message_holds(open_house: OpenHouse, authority
 
 
 async def test_two_at_once_ask_the_same(open_house: OpenHouse, authority: Path) -> None:
-    """A stream that is played again while the first one runs: both get the one answer."""
+    """A stream is played again while the first one runs: both get the one answer."""
     house = open_house()
     async with serving(house, authority) as world:
         answers = await asyncio.gather(*(world.ask() for _ in range(6)))
@@ -128,11 +128,11 @@ async def test_two_at_once_ask_the_same(open_house: OpenHouse, authority: Path) 
     assert len(house.entries) == 1
 
 
-# --- what is refused, and how it is told ----------------------------------------------------------------
+# --- refusals, and their messages ------------------------------------------------------------------------
 
 
 async def refusal(world: World, rows: ConsumerRows, request: AggregateOpen, consumer: str = "shop") -> BlindfitError:
-    """The error, which came before any row was sent."""
+    """Return the error, which came before any row was sent."""
     told: list[int] = []
     with pytest.raises(BlindfitError) as caught:
         await world.client(consumer).aggregate(rows, request, told.append)
@@ -227,7 +227,7 @@ async def test_a_batch_larger_than_a_message(house: House, authority: Path, monk
         with pytest.raises(RangeError, match=r"does not fit in a message of 4194304"):
             await world.ask(rows)
         generous = world.client(limits=Limits(max_message_bytes=2**24))
-        with pytest.raises(LimitExceeded):  # of another make, whose own limit is higher
+        with pytest.raises(LimitExceeded):  # a foreign client has a higher limit
             await generous.aggregate(rows, house.request(rows))
         await world.ask()
     assert len(house.entries) == 1
@@ -236,7 +236,7 @@ async def test_a_batch_larger_than_a_message(house: House, authority: Path, monk
 async def test_a_refusal_in_the_middle_of_the_rows_is_told(
     house: House, authority: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While the consumer is still writing: gRPC reports the failed write before it reports why."""
+    """The active party is still writing: gRPC reports the failed write before it reports why."""
     monkeypatch.setattr(walr_request, "BATCH_ROWS", 1)
     ids = tuple(f"row-{i}" for i in range(2000))
     rows = ConsumerRows(ids, np.zeros((2000, 100), np.int32))
@@ -334,7 +334,7 @@ async def test_a_server_that_was_never_there_is_named(house: House, authority: P
 async def test_an_address_that_swallows_everything_costs_no_more_than_reconnect_s(authority: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"127.0.0.1:{silent.getsockname()[1]}"
-        client = MeasurementClient(make_identity(authority, "shop"), "labels", address, reconnect_s=0.5)
+        client = MeasurementCalls(make_identity(authority, "shop"), "labels", address, reconnect_s=0.5)
         with pytest.raises(PeerUnreachable) as lost:
             await client.describe("visits")
         assert lost.value.step == "Describe"
@@ -452,7 +452,7 @@ async def test_a_consumer_that_stalls_is_let_go(house: House, authority: Path, m
         await world.ask()
 
 
-# --- a consumer that hangs up -------------------------------------------------------------------------
+# --- an active party that hangs up ------------------------------------------------------------------------
 
 
 async def test_files_close_after_the_work_that_uses_them(house: House) -> None:

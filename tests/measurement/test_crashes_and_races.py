@@ -31,7 +31,7 @@ CHILDREN = "tests.measurement.children"
 
 
 def released(directory: Path) -> dict[str, bytes]:
-    """What left the server, by the name of the release; every repetition was the same."""
+    """Return all that left the server, by the name of the release; every repetition was the same."""
     answers: dict[str, bytes] = {}
     whole = (directory / "answers").read_text() if (directory / "answers").exists() else ""
     for line in whole.splitlines():

@@ -1,4 +1,4 @@
-"""The ledger on a disk that is full, read-only or damaged: nothing is released, nothing is charged, and it says why."""
+"""If the ledger's disk is full, read-only or damaged, nothing is released or charged, and an error gives the reason."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def refused(house: House, reason: str, **changes: Any) -> None:
     assert caught.value.message == (
         f"{house.database} could not be written ({reason}): this step released nothing and charged nothing"
     )
-    assert caught.value.hint == "make room on its disk, or mend its permissions, and ask again"
+    assert caught.value.hint == "make space on its disk, or correct its permissions, and ask again"
     assert (house.entries, answers_of(house)) == (charged, answered)
 
 
@@ -92,7 +92,7 @@ LIMITED = """
 
 
 def test_a_file_that_may_not_grow(tmp_path: Path) -> None:
-    """The operating system's own refusal, in the middle of a transaction, and room again in the same process."""
+    """The operating system refuses in the middle of a transaction; then there is space again in the same process."""
     assert resource.getrlimit(resource.RLIMIT_FSIZE)[1] == resource.RLIM_INFINITY
     run = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(LIMITED), str(tmp_path)],
@@ -148,7 +148,7 @@ def test_a_corrupted_file_is_named(tmp_path: Path, content: bytes) -> None:
     with pytest.raises(ConfigError) as refused:
         Store(path)
     assert str(refused.value).startswith(f"{path} cannot be used as the party's database: ")
-    assert "is it a file that Blindfit made" in refused.value.hint
+    assert "check that Blindfit made this file" in refused.value.hint
     assert path.read_bytes() == content
 
 
@@ -215,8 +215,10 @@ FULL = 2  # https://www.sqlite.org/pragma.html#pragma_synchronous
 
 
 def test_a_commit_waits_for_the_disk(tmp_path: Path) -> None:
-    """Only a machine that loses its power can show it, so the connections themselves are asked: with a write-ahead log
-    FULL flushes the log at every commit, and anything less leaves commits that a power cut takes back."""
+    """Only a machine that loses its power can show it, so the test reads the settings of the connections.
+
+    With a write-ahead log FULL flushes the log at every commit. Anything less leaves commits that a power cut takes
+    back."""
     store = Store(tmp_path / "party.sqlite")
     with store.transaction() as transaction:
         assert transaction._all("PRAGMA synchronous") == [(FULL,)]

@@ -88,7 +88,7 @@ def read(directory: Path, kind: str, file: str = "parquet", **changes: Any) -> S
 
 
 def build(source: Source, directory: Path, workers: OpenWorkers) -> tuple[Written, dict[str, bytes]]:
-    """What is said of it, and all its files."""
+    """Build the index, and return its description and all its files."""
     index = directory / secrets.token_hex(4)
     index.mkdir(mode=0o700)
     written = write_index(source, index, open_workers=workers)
@@ -98,7 +98,7 @@ def build(source: Source, directory: Path, workers: OpenWorkers) -> tuple[Writte
 
 
 def alone(source: Source, directory: Path) -> tuple[Written, dict[str, bytes]]:
-    """As one process builds it, which holds all records."""
+    """Build the index in one process, which holds all records."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(label_index_build, "HELD_RECORDS", ROWS + 1)
         return build(source, directory, in_this_process)
@@ -119,7 +119,7 @@ def test_what_cannot_be_read_in_parts_is_read_here_and_sorted_there(tmp_path: Pa
 
 
 def test_many_workers_and_few_ranges_with_rows_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All ids share their first 64 bits, so all are in one range, in whatever order their parts were read."""
+    """All ids share their first 64 bits, so all are in one range, for any order in which their parts were read."""
     ids = KEYS.keys.copy()
     ids[:2] = 0
     monkeypatch.setattr(IndexKeys, "random", lambda: IndexKeys(HashKeys(ids), KEYS))
@@ -130,7 +130,7 @@ def test_many_workers_and_few_ranges_with_rows_change_nothing(tmp_path: Path, mo
 
 @contextmanager
 def backwards(count: int) -> Iterator[Workers]:
-    """Tasks in this process, as if in others, the last one first; the first of each twice."""
+    """Run tasks in this process, as if in others: the last one first, and the first of each twice."""
 
     class Backwards:
         def __init__(self) -> None:
@@ -177,7 +177,7 @@ def test_a_row_of_another_split_is_the_same_line(tmp_path: Path, theirs: OpenWor
 
 
 def test_workers_that_are_lost_change_nothing(tmp_path: Path, running: LocalCluster, theirs: OpenWorkers) -> None:
-    """One dies with half a part read, one after it wrote all of a range and before it could say so."""
+    """One dies with half a part read, another after it wrote all of a range and before it could report so."""
     source, asked = read(tmp_path, "persons"), dict[str, int]()
 
     @contextmanager
@@ -212,17 +212,17 @@ def test_a_worker_that_does_not_see_the_folder_or_another_table_says_so(tmp_path
     task.directory.mkdir()
     read_part(task, source.part(0, 16), IndexKeys.random())
     os.utime(tmp_path / "rows.parquet", ns=(1, 1))
-    with pytest.raises(DataError, match=r"rows\.parquet: on .* it is not, or no longer, the file that was opened"):
+    with pytest.raises(DataError, match=r"rows\.parquet: on .* this is not the file that was opened"):
         list(source.part(0, 16).batches())
     (tmp_path / "rows.parquet").unlink()
-    with pytest.raises(DataError, match=r"it is not, or no longer, the file"):
+    with pytest.raises(DataError, match=r"this is not the file that was opened"):
         list(source.part(0, 16).batches())
 
 
 def test_a_piece_that_is_not_seen_whole_makes_no_index(tmp_path: Path) -> None:
     for name in ("high-000", "high-001"):
         (tmp_path / name).write_bytes(bytes(8))
-    with refused("put data_dir on a disk on which the files of each worker are seen by all others") as told:
+    with refused("put data_dir on a disk on which each worker sees the files of all others") as told:
         label_index_build._put_together([tmp_path / "high-000", tmp_path / "high-001"], tmp_path / "high", 24)
     assert "high has 16 bytes, not the 24 that were written" in told.text
     (tmp_path / "high-000").write_bytes(bytes(24))
@@ -289,7 +289,7 @@ def test_where_there_is_no_cluster_a_party_is_one_process(tmp_path: Path) -> Non
 
 
 def maps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What workers were asked for."""
+    """Return the names of the functions that workers ran."""
     asked: list[str] = []
     through = JoblibWorkers.map
 

@@ -1,5 +1,6 @@
-"""What an upload of ids makes the server do is the same whoever is in its table: until it is charged, an upload costs
-nothing, and can be repeated for ever while a clock runs."""
+"""An upload of ids makes the server do the same work for any persons in its table.
+
+Until it is charged, an upload costs nothing, and can be repeated for ever while a clock runs."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ N = 24
 ASKED = tuple(f"row-{i}" for i in range(N))
 STRANGERS = tuple(f"stranger-{i}" for i in range(N))
 PAIRS = [f"person-{i // 2}" for i in range(N)]
-A_FAMILY = ["person-0"] * (N // 2 + 1) + [f"person-{i}" for i in range(1, N // 2)]  # as many persons as of PAIRS
+A_FAMILY = ["person-0"] * (N // 2 + 1) + [f"person-{i}" for i in range(1, N // 2)]  # as many persons as in PAIRS
 KNOWN = {
     "all": ASKED,
     "none": STRANGERS,
@@ -43,7 +44,7 @@ def _small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def upload_of(rows: ConsumerRows, house: House) -> Trace:
-    """Of an upload whose hash is wrong, in these batches of rows."""
+    """Trace an upload whose hash is wrong, in these batches of rows."""
     names = [rows.ids[i] for batch in BATCHES for i in batch]
     request = house.request(one_hot(rows.ids), content_sha256=bytes(32), n_rows=len(names), n_columns=N)
     messages = [walr.WeightRows(tuple(rows.ids[i] for i in batch), rows.weights[list(batch)]) for batch in BATCHES]
@@ -52,7 +53,7 @@ def upload_of(rows: ConsumerRows, house: House) -> Trace:
 
 
 class Script:
-    """A consumer that says just these messages, and what it is told."""
+    """An active party that sends exactly these messages, and the answers that it receives."""
 
     def __init__(self, *messages: object) -> None:
         self._messages, self.told = iter(messages), list[object]()
@@ -97,7 +98,7 @@ def test_an_upload_is_the_same_whoever_is_in_the_table(tmp_path: Path, unknown_r
 
 def assert_same(traces: dict[str, Trace]) -> None:
     first, *others = traces.values()
-    assert sum(entry[0] == "get" for entry in first) > 5  # of the arrays that are mapped
+    assert sum(entry[0] == "get" for entry in first) > 5  # reads of the mapped arrays
     assert "content_sha256: is not the hash of" in str(first[-1])
     for other in others:
         assert [pair for pair in zip(first, other, strict=False) if pair[0] != pair[1]][:1] == []
@@ -134,7 +135,7 @@ def test_an_upload_for_labels_is_the_same_whoever_is_in_the_table(tmp_path: Path
 
 
 def test_a_refusal_is_the_same_for_whatever_private_reason(tmp_path: Path) -> None:
-    """Unknown ids, however many and wherever they are, and too few rows that count."""
+    """The causes are unknown ids, in any number and at any place, and too few rows that count."""
     told = set()
     few = make_dataset(tmp_path / "few", dict.fromkeys(ASKED, 1), ["ann"] * N)
     for number, names in enumerate((STRANGERS, KNOWN["some"], (*ASKED[1:], STRANGERS[0]))):

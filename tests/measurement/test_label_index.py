@@ -40,7 +40,7 @@ def source(directory: Path, columns):
 
 @pytest.fixture(params=["random", "colliding"])
 def _keys(request, monkeypatch):
-    """Under `colliding` keys all ids share their first 64 bits, which chance alone would show once in a lifetime."""
+    """Under `colliding` keys all ids share their first 64 bits, which by chance would happen once in a lifetime."""
     if request.param == "colliding":
         ids = HashKeys.random().keys.copy()
         ids[:2] = 0
@@ -101,7 +101,7 @@ def test_a_person_has_at_most_so_many_rows(tmp_path, table, cap, data):
 @LAW
 @given(table=tables(), cap=st.sampled_from([None, 1, 2, 3]), data=st.data())
 def test_rows_of_a_request_that_are_among_the_first_of_their_person(tmp_path, table, cap, data):
-    """Counted as they are marked in the index's order, in blocks of a few rows or in one."""
+    """Rows are counted as they are marked in the index's order, in blocks of a few rows or in one."""
     ids, _, persons = table
     asked = data.draw(st.lists(st.sampled_from(ids), unique=True))
     url = write(tmp_path, "parquet", {"id": ids, "y": [float(i) for i in range(len(ids))], "who": persons})
@@ -118,7 +118,7 @@ def test_rows_of_a_request_that_are_among_the_first_of_their_person(tmp_path, ta
 
 
 def test_small_parts_change_nothing(tmp_path, monkeypatch):
-    """Parts are made where an index is larger than RESIDENT_BYTES; here every few rows."""
+    """Parts are made where an index is larger than RESIDENT_BYTES; here each has a few rows."""
     rng = np.random.default_rng(2)
     ids, persons = [f"id{i}" for i in rng.permutation(600)], [f"p{i}" for i in rng.integers(0, 150, 600)]
     labels = rng.integers(0, 2, 600).tolist()
@@ -181,7 +181,7 @@ def test_an_id_twice_in_a_request(tmp_path):
 
 
 def test_under_zero_a_second_use_looks_like_a_stranger(tmp_path):
-    """An error would tell that the table has the id; and yet no row may count twice."""
+    """An error would reveal that the table has the id, and yet no row may count twice."""
     with build(tmp_path, ["a"], [1]) as index, index.new_request(None, "zero") as request:
         assert request.join(["a", "s"]).labels.tolist() == [1, 0]
         again = request.join(["a", "s"])
@@ -276,7 +276,7 @@ def test_an_index_of_another_format_is_refused(tmp_path):
     header = tmp_path / "index" / "header.json"
     other = header.read_text().replace(f'"format": {label_index.FORMAT}', f'"format": {label_index.FORMAT + 1}')
     header.write_text(other)
-    with pytest.raises(DataError, match="has no label index, or a damaged one"):
+    with pytest.raises(DataError, match="has no label index, or the index is damaged"):
         open_index(tmp_path / "index")
 
 
@@ -285,7 +285,7 @@ def test_a_damaged_index_is_refused(tmp_path, damage):
     built(source(tmp_path, {"id": list("abc"), "y": [0, 1, 0]}), tmp_path / "index").close()
     path = tmp_path / "index" / damage
     path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(DataError, match="has no label index, or a damaged one"):
+    with pytest.raises(DataError, match="has no label index, or the index is damaged"):
         open_index(tmp_path / "index")
 
 
@@ -333,7 +333,7 @@ for directory in map(Path, sys.argv[1:]):
 
 
 def peaks_kib(*tables: Path) -> list[int]:
-    """Of one process: what it had at most, after each table."""
+    """Return the peak memory of one process after each table."""
     command = [sys.executable, "-c", MEASURED, *tables]
     measured = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, check=True)
     return [int(peak) for peak in measured.stdout.split()]
@@ -349,8 +349,10 @@ def write_table(directory: Path, n_rows: int) -> Path:
 
 
 def test_memory_does_not_grow_with_the_table(tmp_path):
-    """400,000 more rows are 13 MB more on disk and 27 MB of ids as Python holds them; the larger index reaches the
-    8 MiB that may be mapped at a time, the smaller does not, and what readers hold moves by a few MiB."""
+    """The larger index may only add what readers hold, a few MiB.
+
+    400,000 more rows are 13 MB more on disk, and 27 MB as Python's ids. The larger index reaches the 8 MiB that may be
+    mapped at a time; the smaller does not."""
     tables = write_table(tmp_path / "small", 100_000), write_table(tmp_path / "large", 500_000)
     (small,), (large,) = map(peaks_kib, tables)
     assert large - small < 18 * 1024
@@ -365,5 +367,5 @@ def test_a_full_disk_is_an_error_and_not_a_signal(tmp_path, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "posix_fallocate", full)
-    with pytest.raises(ConfigError, match="has no room for 8 bytes of working files: No space left on device"):
+    with pytest.raises(ConfigError, match="has no space for 8 bytes of working files: No space left on device"):
         MappedArray.temporary(8, "u1", tmp_path)

@@ -42,7 +42,7 @@ STREAM = """
 
 
 def peaks_mib(directory: Path, *sizes: int) -> list[float]:
-    """Of one process: what it had at most after each request, the small one first."""
+    """Return the peak memory of one process after each request, the small one first."""
     said = said_by(STREAM, directory, *sizes)
     expected = [[n_rows, min(n_rows, 3 * PERSONS)] for n_rows in sizes]
     assert [[int(rows), int(kept)] for rows, kept in zip(said[::3], said[1::3], strict=True)] == expected
@@ -64,7 +64,7 @@ def test_memory_does_not_grow_with_the_rows(tmp_path: Path) -> None:
 
 
 def test_what_a_request_keeps_goes_to_the_disk_when_it_is_large() -> None:
-    """Which rows counted, and the ids of a release: both grow with the rows."""
+    """The flags of counted rows and the ids of a release both grow with the rows."""
     charging: Any = SimpleNamespace(threads=None)
     spools: list[Any] = [Call(charging, "shop")._kept, LabelsDesk(charging, charging, "shop")._ids]
     for spool in spools:

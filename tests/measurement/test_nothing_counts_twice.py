@@ -1,4 +1,4 @@
-"""Whatever consumers and accidents do in whatever order, a label counts once and a charge has one answer."""
+"""A label counts once and a charge has one answer, for any actions of active parties and accidents in any order."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.walr.seats import talk
 
 BUDGET = Budget(2.0, 1e-6)
 EPSILON = 0.7  # a handful of releases fits
-DRAW = 2**40  # the stand-in for noise: the n-th draw is n times this, so that no two draws look alike
+DRAW = 2**40  # stand-in for noise: the n-th draw is n times this, so that all draws differ
 
 RELEASES = st.sampled_from(["a", "b", "c"])
 CONSUMERS = st.sampled_from(["shop", "bank"])
@@ -45,7 +45,7 @@ class ServerWithAccidents(RuleBasedStateMachine):
     def open(self) -> None:
         self.directory = Path(tempfile.mkdtemp())
         self.house = House(self.directory, {"visits": self.dataset}, BUDGET)
-        self.answers: dict[tuple[str, str, str, str], bytes] = {}  # consumer, release, rows, snapshot -> the answer
+        self.answers: dict[tuple[str, str, str, str], bytes] = {}  # active party, release, rows, snapshot -> the answer
         self.sessions = count(1)
         self.charges = 0
 
@@ -54,7 +54,7 @@ class ServerWithAccidents(RuleBasedStateMachine):
             self.house.close()
             shutil.rmtree(self.directory)
 
-    # --- what consumers do
+    # --- what active parties do
 
     @rule(release=RELEASES, consumer=CONSUMERS, chosen=ROWS)
     def ask(self, release: str, consumer: str, chosen: list[int]) -> None:
@@ -79,7 +79,9 @@ class ServerWithAccidents(RuleBasedStateMachine):
 
     @rule(release=RELEASES, chosen=ROWS, sent=st.sampled_from(["open", "rows", "all"]))
     def lose_the_answer(self, release: str, chosen: list[int], sent: str) -> None:
-        """The consumer hangs up: before its rows, before it says that they are all, or before the answer arrives."""
+        """End the call as the active party: before its rows, before the end of the rows, or before the
+        answer arrives.
+        """
         rows = one_hot([NAMES[i] for i in chosen], chosen)
         said = [self.request(rows, release), *rows.batches(), RowsEnd()]
         said = {"open": said[:1], "rows": said[:-1], "all": said}[sent]
@@ -117,7 +119,7 @@ class ServerWithAccidents(RuleBasedStateMachine):
 
     @rule(release=RELEASES, chosen=ROWS)
     def send_other_rows(self, release: str, chosen: list[int]) -> None:
-        """The digest is of one list of rows, and another one comes."""
+        """Send other rows than those of the digest."""
         rows = one_hot([NAMES[i] for i in chosen], chosen)
         promised = self.request(rows, release)
         if ("shop", release, repr(chosen), self.snapshot) in self.answers:
@@ -130,7 +132,7 @@ class ServerWithAccidents(RuleBasedStateMachine):
 
     @rule()
     def publish(self) -> None:
-        """The same labels once more: another snapshot, and so another question."""
+        """Publish the same labels again: another snapshot, and so another question."""
         anew = replace(self.house.datasets["visits"], snapshot=f"{next(self.sessions):032x}")
         self.house.datasets["visits"] = anew
 
@@ -160,7 +162,9 @@ class ServerWithAccidents(RuleBasedStateMachine):
 
 
 async def talk_until_silence(desk: AggregateDesk, messages: list[object]) -> walr.NoisySum | None:
-    """The server's role with a consumer that says these messages and then nothing more, not even that it is gone."""
+    """Run the server's role with an active party that sends these messages and then nothing, not even
+    that it is gone.
+    """
     talking = asyncio.ensure_future(talk(desk, *messages))
     answered = asyncio.ensure_future(asyncio.sleep(60 if len(messages) > 2 else 0.02))
     done, _ = await asyncio.wait([talking, answered], return_when=asyncio.FIRST_COMPLETED)

@@ -1,4 +1,4 @@
-"""The privacy unit, through the whole service: what one label or one person can change, and what it must cost."""
+"""The privacy unit, through the whole service: the largest change by one label or one person, and its least cost."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_rows_of_a_person_beyond_m_never_count(
 def test_the_first_rows_in_the_consumers_order_count(
     open_house: OpenHouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Which rows count is a matter of ids and persons: a label must not decide it."""
+    """Only ids and persons decide which rows count: a label must not decide it."""
     without_noise(monkeypatch)
     for label in (0, 1):
         labels = {name: (i % 2) ^ label for i, name in enumerate(NAMES)}
@@ -158,8 +158,10 @@ DELTA = gaussian_delta(1.0, EPSILON)  # for a noise as wide as the sensitivity, 
 
 
 def released(tmp_path: Path, label: int, persons: bool = False, releases: int = 10) -> np.ndarray:
-    """Sums in units of the sensitivity. Cell j belongs to row j alone (and with `persons`, to a second row of the same
-    person), so the cells are as many independent releases of one label, or one person. Every row is too long."""
+    """Return sums in units of the sensitivity.
+
+    Only row j (and with `persons`, a second row of the same person) adds to cell j. So the cells are as many
+    independent releases of one label, or of one person. Every row is too long."""
     names = [f"row-{i}" for i in range(CELLS * (2 if persons else 1))]
     owners = [f"person-{i % CELLS}" for i in range(len(names))] if persons else None
     directory = tmp_path / f"{label}-{persons}"
@@ -177,7 +179,7 @@ def released(tmp_path: Path, label: int, persons: bool = False, releases: int = 
 
 def epsilon_seen(neighbours: tuple[np.ndarray, np.ndarray]) -> float:
     without, with_label = neighbours
-    threshold = EPSILON + 0.5  # where the privacy loss of a unit noise passes epsilon
+    threshold = EPSILON + 0.5  # the privacy loss of a unit noise passes epsilon here
     hits, others = int((with_label > threshold).sum()), int((without > threshold).sum())
     return empirical_epsilon(hits, others, len(without), DELTA)
 
@@ -185,8 +187,8 @@ def epsilon_seen(neighbours: tuple[np.ndarray, np.ndarray]) -> float:
 @pytest.mark.parametrize("persons", [False, True])
 def test_neighbours_look_alike(tmp_path: Path, persons: bool) -> None:
     without, with_label = released(tmp_path, 0, persons), released(tmp_path, 1, persons)
-    # Two verdicts of 1e-7 each; and the truth of the third is EPSILON, of which both bounds must be wrong: 2e-6 at
-    # most, were not that together they are 6.6 standard errors away.
+    # Two verdicts of 1e-7 each. For the third the truth is EPSILON, and both bounds would have to be wrong: 2e-6 at
+    # most; together they are 6.6 standard errors away.
     assert faults_of_normal(without, 1.0) == []
     assert faults_of_normal(with_label - 1, 1.0) == []
     assert epsilon_seen((without, with_label)) <= EPSILON
@@ -194,7 +196,7 @@ def test_neighbours_look_alike(tmp_path: Path, persons: bool) -> None:
 
 def test_without_the_check_of_norms_they_do_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fixed_point, "enforce_norm_bound", lambda rows, bound: (rows, 0))
-    # 69 % of hits, and 37 % would do: 30 standard errors.
+    # 69% of hits, and 37% would do: 30 standard errors.
     assert epsilon_seen((released(tmp_path, 0, releases=6), released(tmp_path, 1, releases=6))) > EPSILON
 
 

@@ -1,4 +1,4 @@
-"""A request that is wrong in public is refused for that before any row is sent, whatever the rows are."""
+"""A request that is wrong in public is refused for that before any row is sent, for any rows."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tests.each_case import each_case
 from tests.measurement.house import NAMES, POLICY, House, one_hot
 
 OpenHouse = Callable[..., House]
-STRANGERS = one_hot(("nobody", *NAMES[1:]))  # the server does not know an id, and must not look for it
+STRANGERS = one_hot(("nobody", *NAMES[1:]))  # the server does not know this id, and must not look it up
 
 
 @pytest.fixture
 def looked_up(monkeypatch: pytest.MonkeyPatch) -> list[LabelIndex]:
-    """Each index that was asked for rows."""
+    """Indexes that were asked for rows."""
     asked: list[LabelIndex] = []
     new_request = LabelIndex.new_request
 
@@ -34,9 +34,9 @@ def looked_up(monkeypatch: pytest.MonkeyPatch) -> list[LabelIndex]:
 @each_case(
     ("changes", "policy", "refusal"),
     [
-        ({"dataset": "archive"}, {}, (PolicyRefused, "it has none of this name for this party")),
-        ({"snapshot": "0" * 32}, {}, (PolicyRefused, "it is not the newest of this dataset")),
-        ({"in_shares": 1}, {}, (PolicyRefused, "its labels are no shares")),
+        ({"dataset": "archive"}, {}, (PolicyRefused, "this party has no dataset of this name")),
+        ({"snapshot": "0" * 32}, {}, (PolicyRefused, "this is not the newest snapshot of the dataset")),
+        ({"in_shares": 1}, {}, (PolicyRefused, "its labels are not shares")),
         ({"max_rows_per_person": 2}, {}, (PolicyRefused, r"privacy\.max_rows_per_person")),
         ({"epsilon": 1.5}, {"max_epsilon": 1.0}, (PolicyRefused, r"privacy\.epsilon")),
         ({"delta": 1e-5}, {"max_delta": 1e-6}, (PolicyRefused, r"privacy\.delta")),

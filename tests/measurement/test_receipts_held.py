@@ -1,4 +1,4 @@
-"""What a consumer keeps of a server's receipts: those that the server signed, and of these the one that proves most."""
+"""An active party keeps only receipts that the server signed, and of these the one that proves most."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HELD = ("labels", "people")
 
 @pytest.fixture
 def consumer(tmp_path: Path) -> Iterator[Store]:
-    """The consumer's own database."""
+    """The active party's own database."""
     store = Store(tmp_path / "shop" / "party.sqlite")
     yield store
     store.close()
@@ -49,7 +49,7 @@ def test_the_receipt_that_proves_most_is_held(open_house: OpenHouse, consumer: S
 def test_a_receipt_that_the_server_did_not_sign_is_not_held(
     open_house: OpenHouse, consumer: Store, tmp_path: Path
 ) -> None:
-    """Held, it would be shown at the next request and refused there: the consumer could ask no more."""
+    """If it were held, the active party would show it in the next request, be refused, and could ask no more."""
     house = open_house(budget=WIDE)
     good, signature = receipt_of(house.ask())
     later = replace(Receipt.from_statement(good), position=7).statement()
@@ -83,6 +83,6 @@ def test_a_receipt_about_something_else_is_not_held(
 @pytest.mark.parametrize("statement", [b"", b"{}", b"[3]", b"\xff"])
 def test_what_a_server_signs_and_is_no_receipt_is_the_servers_fault(statement: bytes, tmp_path: Path) -> None:
     key = SigningKey.load_or_create(tmp_path / "key.pem")
-    with pytest.raises(MalformedMessage, match="is no receipt, though signed as one") as refused:
+    with pytest.raises(MalformedMessage, match="is not a receipt, though signed as one") as refused:
         check_given((statement, key.sign(statement)), "labels", key.public_bytes)
     assert refused.value.culprit == "labels"

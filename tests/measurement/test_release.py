@@ -1,4 +1,4 @@
-"""What a measurement server says yes and no to, and that a release is charged once and answered alike for ever."""
+"""A measurement server accepts and refuses requests, charges a release once, and always gives it the same answer."""
 
 from __future__ import annotations
 
@@ -72,9 +72,7 @@ def test_rows_taken_as_label_0_are_counted_for_the_operator_and_in_the_answer_wh
     assert answer.rows_kept == 12
     (warned,) = [line for line in logs if line["log_level"] == "warning"]
     assert warned["event"].startswith("3 of 12 rows of shop counted as label 0, because visits does not have their ids")
-    assert (
-        house.octets() == measurement_codec.answer_to_pb(answer).SerializeToString()
-    )  # the stored answer says it again
+    assert house.octets() == measurement_codec.answer_to_pb(answer).SerializeToString()  # the stored answer repeats it
     house.close()
 
 
@@ -100,7 +98,7 @@ def test_the_same_request_gets_the_same_answer_without_rows_or_charge(house: Hou
 def test_the_same_request_that_is_answered_at_this_moment(
     house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Between the look for a stored answer and the look at the budget, another process answers it and spends all."""
+    """Another process answers it and spends all, between the searches for a stored answer and for a budget."""
     other = House(tmp_path, house.datasets)
     answers: list[bytes] = []
     monkeypatch.setattr(house.service, "check_policy", lambda *_: answers.append(other.octets()))
@@ -130,7 +128,7 @@ CONFLICTS: dict[str, Any] = {
 
 @pytest.mark.parametrize("field", CONFLICTS)
 def test_a_known_id_with_other_content_is_a_conflict(open_house: OpenHouse, tmp_path: Path, field: str) -> None:
-    """Not only other rows: the answer of one dataset must never be given for another."""
+    """This is not only about other rows: the answer of one dataset must never be given for another."""
     labels = dict.fromkeys(NAMES, 1)
     datasets = {name: make_dataset(tmp_path, labels, name=name) for name in ("visits", "clicks")}
     house = open_house(datasets=datasets, budget=WIDE)
@@ -164,7 +162,7 @@ def test_the_request_id_of_another_consumer_is_ones_own(open_house: OpenHouse) -
 
 
 def refused(house: House, error: type[BlindfitError], consumer: str = "shop", **changes: Any) -> Any:
-    """The error; nothing was charged and, as it came before any row, nothing was read."""
+    """Return the error; nothing was charged and, as it came before any row, nothing was read."""
     before = len(house.entries)
     with pytest.raises(error) as caught:
         house.ask(consumer=consumer, **changes)
@@ -191,7 +189,7 @@ def test_min_rows(open_house: OpenHouse) -> None:
 
 
 def test_least_rows_are_rows_that_count(open_house: OpenHouse, tmp_path: Path) -> None:
-    """Twelve rows of one person are one row, and nothing is charged to find that out."""
+    """Twelve rows of one person are one row, and finding that out is not charged."""
     dataset = make_dataset(tmp_path, dict.fromkeys(NAMES, 1), persons=["ann"] * 12)
     house = open_house(datasets={"visits": dataset}, policy=POLICY.model_copy(update={"min_rows": 2}))
     with pytest.raises(CannotAnswer):
@@ -282,7 +280,7 @@ def test_a_request_needs_an_approved_job(open_house: OpenHouse) -> None:
 
 
 def test_one_approved_job_is_one_answer(open_house: OpenHouse) -> None:
-    """Else a consumer would spend the whole budget on one yes."""
+    """Otherwise an active party would spend the whole budget on one approval."""
     house = open_house(policy=ASK, budget=WIDE, approved_job=lambda *_: ApprovedJob("visits", 1.0, 1e-6))
     house.ask(session="monday")
     assert refused(house, PolicyRefused, session="monday", release="another").field == "session"
@@ -304,12 +302,14 @@ def test_releases_of_another_unit_do_not_share_a_budget(open_house: OpenHouse, t
 def test_a_consumer_of_many_different_epsilons_shuts_nobody_out(
     open_house: OpenHouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A receipt tells of every charge, a consumer chooses them, and the receipt goes into every later request."""
+    """A receipt lists every charge, an active party chooses the charges, and each later request contains
+    the receipt.
+    """
     monkeypatch.setattr(charges, "MOST_DIFFERENT", 4)
     house = open_house(budget=WIDE)
     answers = [house.ask(epsilon=0.01 + i / 1e6, release=str(i)) for i in range(40)]
     sizes = [len(answer.receipt) for answer in answers]
-    assert sizes[-1] - sizes[35] < 100  # of landmarks, which also end
+    assert sizes[-1] - sizes[35] < 100  # landmarks, whose number is limited too
     again = house.ask(consumer="bank", epsilon=0.5, receipt=answers[-1])
     known = Receipt.from_statement(again.receipt).charges
     assert sum(count for _, count in known.counted) == 4

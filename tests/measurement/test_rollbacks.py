@@ -53,7 +53,7 @@ def acknowledge(house: House) -> int:
 
 
 def two_populations(directory: Path) -> dict[str, LabelDataset]:
-    """One dataset and one consumer of each."""
+    """Return one dataset and one active party for each population."""
     labels = dict.fromkeys(NAMES, 1)
     return {
         "visits": make_dataset(directory, labels, active_parties=["shop"]),
@@ -77,7 +77,7 @@ LOST_AND_SHOWN = [(lost, shown) for lost in range(1, 5) for shown in range(lost)
 
 
 def random_rollback(house: House, seed: int, lost: int, shown: int) -> None:
-    """A backup, so many releases, the backup restored; then a client shows one of the lost receipts."""
+    """Back up, make this many releases, restore the backup; then a client shows one of the lost receipts."""
     rng = random.Random(seed)
     backup, kept = back_up(house), len(house.entries)
     receipts: list[NoisySum] = []
@@ -172,7 +172,7 @@ def test_what_the_newest_receipt_recovered_no_earlier_one_notices_again(open_hou
 
 
 def test_a_receipt_of_another_population_is_noticed_though(open_house: OpenHouse, tmp_path: Path) -> None:
-    """The newest receipt has its entry as a landmark, and recovers charges of its own population alone."""
+    """The newest receipt has the other's entry as a landmark, and recovers only charges of its own population."""
     house = open_house(datasets=two_populations(tmp_path), budget=WIDE)
     backup = back_up(house)
     patients = {"dataset": "patients", "consumer": "bank"}
@@ -216,7 +216,7 @@ def test_more_different_charges_than_a_receipt_counts_are_recovered_too(
 
 @pytest.mark.parametrize("continued", [1, 2, 3, 5])
 def test_a_fork_is_noticed_and_its_own_releases_stand_for_nothing(open_house: OpenHouse, continued: int) -> None:
-    """Restored, then continued with equal releases to others: shorter, as long as, or longer than what was lost."""
+    """The backup was restored, then continued with equal releases to others: fewer, as many, or more than were lost."""
     house = open_house(budget=WIDE)
     house.ask(release="common")
     backup = back_up(house)
@@ -260,7 +260,7 @@ def test_releases_after_the_acknowledgement_stand_for_nothing_either(open_house:
 
 
 def test_rollbacks_of_rollbacks(open_house: OpenHouse) -> None:
-    """Once more to before the acknowledgement: it is forgotten with the rest, and the old receipt notices again."""
+    """Restoring an older backup again forgets the acknowledgement too, and the old receipt is noticed again."""
     house = open_house(budget=WIDE)
     backup = back_up(house)
     lost = house.ask(release="lost")
@@ -275,7 +275,7 @@ def test_rollbacks_of_rollbacks(open_house: OpenHouse) -> None:
 @pytest.mark.parametrize("at_once", [False, True])
 @pytest.mark.parametrize("lost", [1, 3])
 def test_two_lost_ledgers_of_one_backup_are_charged_each(open_house: OpenHouse, at_once: bool, lost: int) -> None:
-    """However equal their releases are."""
+    """This holds even if their releases are equal."""
     house = open_house(budget=WIDE)
     house.ask(release="common")
     backup = back_up(house)
@@ -335,7 +335,7 @@ def test_a_deleted_key_is_noticed(open_house: OpenHouse) -> None:
     key = house.directory / "receipt_key.pem"
     backup = key.rename(house.directory / "backup.pem")
     house.open()
-    with refused("its operator puts the former receipt_key.pem back, from a backup") as told:
+    with refused("its operator must restore the former receipt_key.pem from a backup") as told:
         house.ask(receipt=lost, release="next")
     assert "labels refuses the job: receipt" in told.text
     house.close()
@@ -375,7 +375,7 @@ def test_a_foreign_or_forged_receipt_is_refused_and_freezes_nothing(open_house: 
         replace(answer, receipt_signature=b""),
         replace(answer, receipt=answer.receipt[:-1]),
         replace(answer, receipt=b"{}", receipt_signature=other.sign(b"{}")),
-        forged(answer, own, server="another"),  # whose operator copied the key
+        forged(answer, own, server="another"),  # its operator copied the key
     ]
     for receipt in wrong:
         with pytest.raises(PolicyRefused) as refused:

@@ -1,4 +1,4 @@
-"""Uploads that no answer was made of: counted on the disk before their first id is looked up, and limited."""
+"""Uploads without an answer are counted on the disk before their first id is looked up, and limited."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_every_other_end_of_an_upload_counts(open_house: OpenHouse, tmp_path: Pa
         lambda: house.ask(content_sha256=bytes(32)),
         lambda: house.ask(UNKNOWN),
         lambda: house.ask(one_hot((*NAMES, NAMES[3]), range(13))),
-        lambda: talked(house, house.request(rows), batch),  # and then silence
+        lambda: talked(house, house.request(rows), batch),  # silence follows
         lambda: talked(house, house.request(rows), batch, batch),
         lambda: talked(house, house.request(rows, n_rows=13), batch, RowsEnd()),
     ]
@@ -103,7 +103,7 @@ def test_what_is_refused_before_any_row_does_not_count(house: House) -> None:
 
 
 def test_it_is_on_the_disk_before_an_id_is_looked_up(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So a server that is killed in the middle has counted it."""
+    """A server that is killed in the middle has counted it."""
     join, seen = JoinState.join, []
 
     def look(state: JoinState, ids: list[str]) -> Any:
@@ -145,7 +145,7 @@ def test_a_consumer_may_fail_so_often_in_a_day(open_house: OpenHouse, monkeypatc
         assert isinstance(error, PolicyRefused)
         assert error.field == "max_failed_uploads"
         assert house.consumed == ["AggregateOpen"]
-    assert house.octets() == answer  # what was answered before is
+    assert house.octets() == answer  # an earlier answer is still given
     assert not isinstance(wrong_hash(house, "bank"), PolicyRefused)
     house.ask(consumer="bank", release="of another consumer")
     clock[0] = datetime(2026, 1, 2, 12, tzinfo=UTC)  # the first one's 24 hours are not yet over
@@ -252,7 +252,7 @@ def test_a_refusal_for_who_is_in_the_table_is_told_so_often_and_no_more(open_hou
 
 
 def test_labels_that_are_asked_for_again_have_the_same_limits(open_house: OpenHouse, tmp_path: Path) -> None:
-    """They cost nothing, and an upload that is answered takes back none that was not."""
+    """Repeated labels cost nothing, and an answered upload does not cancel an unanswered one."""
     counter = Counter(open_house(datasets={"prices": make_labels(tmp_path)}, policy=limits(2), budget=WIDE))
     for number in range(2):
         counter.ask()
@@ -266,7 +266,7 @@ def test_labels_that_are_asked_for_again_have_the_same_limits(open_house: OpenHo
     assert failed(counter.house) == 2
 
 
-# --- what the coordinator and the operator are told ---------------------------------------------------
+# --- messages for the coordinator and the operator ---------------------------------------------------------
 
 
 @pytest.mark.parametrize("public", [True, False])
@@ -275,7 +275,7 @@ def test_how_many_rows_there_are_is_told_only_where_it_is_public(
 ) -> None:
     house = open_house(datasets={"visits": make_dataset(tmp_path, dict.fromkeys(NAMES, 1), rows_are_public=public)})
     about = SimpleNamespace(datasets=house.service.described)
-    seat = MeasurementSeat(SimpleNamespace(shared=lambda _: house.service, settings=about))  # type: ignore[arg-type]
+    seat = MeasurementSeat(SimpleNamespace(once=lambda _: house.service, settings=about))  # type: ignore[arg-type]
 
     async def at_once(*_: object) -> None:
         pass
@@ -284,7 +284,7 @@ def test_how_many_rows_there_are_is_told_only_where_it_is_public(
         with_role=lambda _: SimpleNamespace(name="shop"),
         report=lambda *_, **__: None,
         channel=SimpleNamespace(wait_for=at_once),
-        shared=lambda _: SimpleNamespace(wait=lambda: None),
+        once=lambda _: SimpleNamespace(wait=lambda: None),
         job=SimpleNamespace(timeouts=SimpleNamespace(session_s=1.0)),
         me=SimpleNamespace(dataset="visits"),
     )

@@ -1,5 +1,7 @@
-"""What code does with arrays, written down: every operation of numpy with the shapes of what goes in and comes out, and
-every line that is run. Two inputs that it may not tell apart must leave the same trace."""
+"""Trace of what code does with arrays: every operation of numpy with the shapes of its inputs and outputs, and every
+line that runs.
+
+Two inputs that the code must not distinguish must leave the same trace."""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ trace: Trace = []
 
 
 class Traced(np.ndarray):
-    """Whatever is computed of one is one again."""
+    """Traced array: every result computed from one is traced too."""
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, out: Any = None, **options: Any) -> Any:
         if out is not None:
@@ -63,7 +65,7 @@ def shape_of(value: Any) -> object:
 
 
 def trace_joins(monkeypatch: pytest.MonkeyPatch) -> None:
-    """From now on whatever is mapped from a file is traced, and so is what comes of hashed ids."""
+    """Trace from now on every array that is mapped from a file or computed from hashed ids."""
 
     class TracedMap(MappedArray):
         def __init__(self, *arguments: Any, **options: Any) -> None:
@@ -81,7 +83,7 @@ def trace_joins(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @contextmanager
 def traced_lines(*folders: str) -> Iterator[Trace]:
-    """All that happens within, in order; lines are those of files whose path has one of these in it."""
+    """Yield all that happens within, in order; lines are those of files whose path contains one of these texts."""
     before = sys.gettrace()
 
     def on_line(frame: FrameType, event: str, _: object) -> Any:

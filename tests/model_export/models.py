@@ -1,4 +1,4 @@
-"""Models and rows of every kind that an export must agree on, and what the models themselves say of the rows."""
+"""Models and rows of every kind on which an export must agree, and the models' own scores."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def with_days(rows: Sequence[Row], formula: Formula) -> list[Row]:
 
 
 def answer(models: Sequence[Any], row: Row) -> dict[str, float | None]:
-    """Return what the models say of a row; None for each number of a row that they refuse."""
+    """Return the models' numbers for a row; None for each number of a row that they refuse."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:

@@ -74,9 +74,9 @@ def _or_none(number: float) -> float | None:
 
 
 def run_pmml(cases: Sequence[tuple[bytes, Sequence[Row], Formula]]) -> list[Scores]:
-    """Score with pypmml in a process of its own: the Java machine would take over this process's signals.
+    """Score with pypmml in a separate process: the Java machine would take over this process's signals.
 
-    Skips the test where there is no Java; fails it under CI, where there must be one.
+    Skip the test on a machine without Java; fail it under CI, which must have Java.
     """
     if shutil.which("java") is None:
         unavailable = "no Java on this machine: apt-get install default-jre-headless"

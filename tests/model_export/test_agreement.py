@@ -1,4 +1,4 @@
-"""An exported model says of every row what the model says: to 1e-12 in Python and SQL, to 1e-6 in ONNX and PMML.
+"""An exported model gives every row the model's score: to 1e-12 in Python and SQL, to 1e-6 in ONNX and PMML.
 
 A row that the model refuses has no score.
 """
@@ -67,7 +67,7 @@ def agree(found: Sequence[Mapping[str, Any]], expected: Sequence[Mapping[str, fl
 
 
 def check_all(models: Sequence[Any], rows: Sequence[make.Row], connection: psycopg.Connection | None = None) -> int:
-    """Compare every format but PMML; return the number of rows that have a score."""
+    """Compare every format except PMML; return the number of rows that have a score."""
     formula, expected = formula_of(models), [make.answer(models, row) for row in rows]
     agree(runtimes.run_python(write_python(formula, [m.to_dict() for m in models]), rows), expected, FINE)
     agree(runtimes.run_sqlite(write_sql(formula, "sqlite"), rows), expected, FINE)
@@ -90,7 +90,7 @@ def check_pmml(cases: Sequence[tuple[Sequence[Any], Sequence[make.Row]]]) -> Non
 
 
 def _parties(rng: np.random.Generator, **changes: Any) -> list[Any]:
-    """Two parties, of whom both have a column `age`, with a rounded part and a missing value."""
+    """Return two parties, of whom both have a column `age`, with a rounded part and a missing value."""
     both = ("bank", "post")
     bank = make.part(make.record_of(kinds("age", "select", "%s")), rng, "bank", data_parties=both, **changes)
     post = make.part(

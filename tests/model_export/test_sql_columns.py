@@ -1,4 +1,4 @@
-"""A column of a database, of any type, gives in SQL the numbers that a scorer of the model makes of it."""
+"""A column of a database, of any type, gives in SQL the same numbers as in a scorer of the model."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_sqlite_takes_no_two_names_that_differ_in_case(name: str) -> None:
 def test_types_of_postgresql(kind: str, column: TableColumn, values: list[Any], connection: psycopg.Connection) -> None:
     model = model_of(column, {"x": 2.5})
     rows = [{"x": value} for value in values]
-    connection.execute("SET TIME ZONE 'Europe/Amsterdam'")  # whose offset had seconds once
+    connection.execute("SET TIME ZONE 'Europe/Amsterdam'")  # its offset once had seconds
     found = runtimes.run_postgresql(connection, write_sql(formula_of([model]), "postgresql"), rows, {"x": kind})
     agree(found, scores([model], rows), values)
 

@@ -1,4 +1,4 @@
-"""What an operator says yes to, and what a policy lets pass."""
+"""Approvals of an operator, and jobs that a policy accepts."""
 
 from __future__ import annotations
 

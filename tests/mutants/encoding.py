@@ -29,8 +29,8 @@ MUTANTS = (
         "a-missing-value-of-new-rows-is-their-own-mean",
         (12,),
         "blindfit.parties.predict.prediction:JointPrediction._rows",
-        "scored_by(scale.record, scale.columns, scale.means())",
-        "scored_by(scale.record, scale.columns, {})",
+        "for_model(scale.record, scale.columns, scale.means())",
+        "for_model(scale.record, scale.columns, {})",
         (f"{JOBS}::test_new_rows_with_other_levels_are_scored_alike_by_the_job_and_the_scorer",),
     ),
     Mutant(

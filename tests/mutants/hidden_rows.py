@@ -50,7 +50,7 @@ MUTANTS = (
         "an-auditor-takes-any-key-of-an-encrypted-sum",
         (9, 21),
         "blindfit.algorithms.protocols.walr.encrypted_rows:step_6_check_opening",
-        "    key = step_2_key(request, consumer=consumer)  # first: a power under a huge one takes for ever\n",
+        "    key = step_2_key(request, consumer=consumer)  # first, because a power under a huge key takes for ever\n",
         "    key = PublicKey.from_bytes(request.public_key)\n",
         (f"{FILES}::test_a_sealed_lie_is_noticed",),
     ),

@@ -1,4 +1,6 @@
-"""What `blindfit init` writes: no password, nothing that only rows know, and a revocation list that must exist."""
+"""Files that `blindfit init` writes: no password, nothing that only rows know, and a revocation list
+that must exist.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What others see of a run, beside the messages of its protocol."""
+"""Mutants of what others see of a run, in addition to the messages of its protocol."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ MUTANTS = (
     Mutant(
         "figures-on-labels-told-under-label-dp",
         (12, 25),
-        "blindfit.parties.vertical.report:VerticalReport.shown_to_coordinator",
+        "blindfit.parties.vertical.report:VerticalReport.fields_for_coordinator",
         "if self.privacy is None and self.evaluation is not None:",
         "if self.evaluation is not None:",
         ("tests/interference/test_neighbours.py::test_others_see_the_same[taylor-label-dp-a-label-coordinator]",),

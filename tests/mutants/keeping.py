@@ -1,4 +1,4 @@
-"""What is kept on a party's disk: locked, its owner's alone, and gone when it is purged."""
+"""Files on a party's disk are locked, readable only by their owner, and gone when they are purged."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MUTANTS = (
         "checkpoints-not-locked",
         (24,),
         "blindfit.parties.vertical.checkpoints:Checkpoints._write",
-        "self._vault.sealed(name, written.encode_json(content))",
+        "self._vault.seal(name, written.encode_json(content))",
         "written.encode_json(content)",
         (f"{VAULT}::test_checkpoints_are_locked_and_come_back",),
     ),
@@ -33,7 +33,7 @@ MUTANTS = (
         "keys-of-the-label-index-not-locked",
         (24,),
         "blindfit.parties.measurement.label_index:write_index",
-        "vault.sealed(HEADER, Header(table, keys).to_json().encode())",
+        "vault.seal(HEADER, Header(table, keys).to_json().encode())",
         "Header(table, keys).to_json().encode()",
         (f"{GUARDED}::test_no_key_is_kept_in_the_clear[label-dp]",),
     ),
@@ -41,7 +41,7 @@ MUTANTS = (
         "keys-of-released-labels-not-locked",
         (24,),
         "blindfit.parties.measurement.label_index_frozen:freeze",
-        "vault.sealed(HEADER, index.frozen(LABEL).to_json().encode())",
+        "vault.seal(HEADER, index.frozen(LABEL).to_json().encode())",
         "index.frozen(LABEL).to_json().encode()",
         (f"{GUARDED}::test_no_key_is_kept_in_the_clear[label-dp]",),
     ),
@@ -192,7 +192,7 @@ MUTANTS = (
         "in reader.files_of(session) if path or begun]",
         (f"{KEPT}::test_what_a_running_session_is_about_to_replace_is_not_purged",),
     ),
-    # --- a job that is told to stop
+    # --- a job that is stopped
     Mutant(
         "terminated-by-what-a-callback-may-drop",
         (17,),

@@ -35,7 +35,7 @@ MUTANTS = (
     Mutant(
         "one-share-of-the-disk-for-all",
         (27,),
-        "blindfit.parties.store.answers:AnswerReads.kept_bytes",
+        "blindfit.parties.store.answers:AnswerReads.count_kept_bytes",
         "WHERE requester = ?",
         "WHERE ? != ''",
         ("tests/release_labels/test_kept_space.py::test_many_small_releases_do_not_fill_the_disk",),

@@ -77,7 +77,7 @@ def _meaning(text: str) -> str:
 class Mutant:
     """
     Args:
-        promises: which of PROMISES it would break.
+        promises: numbers of the PROMISES that it would break.
         place: a module and a definition in it, such as "blindfit.parties.node:PartyNode.stop": a function, a class
             or a constant.
         before: the definition has this text once; it is short, so that it outlives changes next to it.

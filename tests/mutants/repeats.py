@@ -175,14 +175,15 @@ MUTANTS = (
         "another-number-for-whoever-publishes-anew",
         (28,),
         "blindfit.parties.vertical.linkages:_check",
-        "    before = _begun(reader, account, other)\n",
-        "    before = [entry for entry in _begun(reader, account, other) if entry.snapshot == session.published.id]\n",
+        "    before = _linkages_begun(reader, account, other)\n",
+        "    before = _linkages_begun(reader, account, other)\n"
+        "    before = [entry for entry in before if entry.snapshot == session.published.id]\n",
         (f"{MATCHES}::test_people_are_linked_at_one_number",),
     ),
     Mutant(
         "a-draw-counts-as-a-linkage",
         (28,),
-        "blindfit.parties.vertical.linkages:_begun",
+        "blindfit.parties.vertical.linkages:_linkages_begun",
         " if entry.event.startswith(EVENT)]",
         "]",
         (f"{MATCHES}::test_a_draw_of_who_is_held_out_is_no_linkage",),
@@ -371,7 +372,7 @@ MUTANTS = (
     Mutant(
         "a-fit-that-is-computed-again-is-the-same-model",
         (28,),
-        "blindfit.parties.vertical.scored_rows:ScoreQuota._asked",
+        "blindfit.parties.vertical.scored_rows:ScoreQuota._request_of",
         "session.id if is_known else fit.training",
         "fit.training",
         (FITS,),
@@ -413,8 +414,7 @@ MUTANTS = (
         "numbers-of-common-rows-are-not-counted-at-a-passive-party",
         (28,),
         "blindfit.parties.walr.passive:ColumnHolder.run",
-        "            count_common_rows(session, party.settings, party.store, [session.id])"
-        "  # nobody names the others' rows\n",
+        "            count_common_rows(session, party.settings, party.store, [session.id])\n",
         "",
         (MEMBERSHIP,),
     ),

@@ -2,8 +2,8 @@
 
     python -m tests.mutants.run [--only NAME ...] [--jobs 2] [--timeout 60] [--fresh] [--list]
 
-First the tests themselves run on an unchanged copy: they must pass, or what they say of mutants means nothing. Results
-are kept in .mutants/, so a run that was interrupted goes on where it stopped; another tree starts anew. It fails when
+First the tests themselves run on an unchanged copy: they must pass, or their results for mutants mean nothing. Results
+are kept in .mutants/, so a run that was interrupted goes on where it stopped; another tree starts again. It fails when
 a mutant survives that is not marked as known, and when a known one is noticed: then the mark can go.
 """
 
@@ -34,10 +34,10 @@ from tests.mutants.mutant import Change, Mutant
 ROOT = Path(__file__).parents[2]
 OWN = "tests/mutants/"  # no other test depends on it
 OF_A_DEADLINE = 3  # the recorded time of a drawn mutant's tests is one part in so many
-CONTROL_SHARE = 5  # the tests of a whole file may take so many times as long as those of one mutant
-TO_CLEAN_UP_S = 10  # pytest's own deadline ends so much earlier, so that fixtures end what they started
+CONTROL_SHARE = 5  # the tests of a whole file may take this many times as long as those of one mutant
+TO_CLEAN_UP_S = 10  # pytest's own deadline ends this much earlier, so that fixtures end what they started
 
-CONTROLS = {"survived": "pass", "noticed": "fail"}  # what outcomes are called without a mutant
+CONTROLS = {"survived": "pass", "noticed": "fail"}  # names of outcomes without a mutant
 Outcome = Literal["noticed", "timed out", "survived", "error"]
 Say = Callable[[str], None]
 
@@ -55,13 +55,13 @@ class Result:
 
 
 class Children:
-    """The processes that run, so that an interrupted run leaves none behind."""
+    """Running processes; an interrupted run leaves none of them behind."""
 
     def __init__(self) -> None:
         self._lock, self._running, self._stopped = threading.Lock(), set[int](), False
 
     def run(self, command: Sequence[str], directory: Path, timeout_s: float) -> tuple[int | None, str]:
-        """Exit status, None past the deadline; and what was printed."""
+        """Run a process; return its exit status, or None past the deadline, and its output."""
         environment = {**os.environ, "PYTHONPATH": str(directory)}
         with tempfile.TemporaryFile("w+", errors="replace") as output:
             with self._lock:
@@ -127,7 +127,7 @@ def tracked_files(root: Path) -> list[str]:
 
 
 class Copies:
-    """A copy of the project for each job, used again and again."""
+    """A copy of the project for each job, used repeatedly."""
 
     def __init__(self, root: Path, files: Sequence[str], count: int) -> None:
         self._free: queue.SimpleQueue[Path] = queue.SimpleQueue()
@@ -141,7 +141,7 @@ class Copies:
 
     @contextlib.contextmanager
     def one(self, mutant: Change | None = None) -> Iterator[Path]:
-        """A copy with the mutant in it, for as long as the block runs."""
+        """Yield a copy with the mutant in it, for as long as the block runs."""
         copy = self._free.get()
         try:
             if mutant is None:
@@ -162,7 +162,9 @@ class Copies:
 
 
 def _rewrite(path: Path, text: str) -> None:
-    """Bytecode goes by time in seconds and size, and a mutant may have both of the original."""
+    """Write the text and remove cached bytecode, which Python compares by time in seconds and size: a mutant may have
+    both.
+    """
     path.write_text(text, "utf-8")
     for cached in path.parent.glob(f"__pycache__/{path.stem}.*.pyc"):
         cached.unlink()
@@ -181,7 +183,7 @@ def digest_of_tree(root: Path, files: Sequence[str], without: str = OWN) -> str:
 
 
 class Memory:
-    """One line of JSON for each result; those of other trees are forgotten."""
+    """Results as one line of JSON each; those of other trees are forgotten."""
 
     def __init__(self, path: Path, tree: str, *, fresh: bool) -> None:
         self._path, self._tree, self._lock = path, tree, threading.Lock()
@@ -227,7 +229,7 @@ class Trial:
 
 
 def controls_of(mutants: Sequence[Mutant]) -> list[Trial]:
-    """One for each test file, with all that the mutants ask of it."""
+    """Return one control for each test file, with all tests that the mutants name."""
     by_file: dict[str, set[str]] = {}
     for test in (test for mutant in mutants for test in mutant.tests):
         by_file.setdefault(test.partition("::")[0], set()).add(test)
@@ -237,9 +239,9 @@ def controls_of(mutants: Sequence[Mutant]) -> list[Trial]:
 class Run:
     """
     Args:
-        files: of the project at `root`, as git lists them.
-        without: the folder whose changes leave earlier results as they are.
-        say: prints a line.
+        files: files of the project at `root`, as git lists them.
+        without: folder whose changes leave earlier results as they are.
+        say: function that prints a line.
     """
 
     def __init__(
@@ -260,7 +262,7 @@ class Run:
         self._copies: Copies
 
     def verdicts(self, mutants: Sequence[Mutant]) -> bool:
-        """Whether everything is as the catalogue says."""
+        """Return True if everything is as the catalogue states."""
         started = time.monotonic()
         controls = self.results(controls_of(mutants))
         failed = [control for control in controls if control.outcome != "survived"]
@@ -274,14 +276,14 @@ class Run:
         return self._summary(mutants, results, time.monotonic() - started)
 
     def _not_just_slow(self, mutant: Mutant, result: Result, took: Mapping[str, float]) -> Result:
-        """A deadline that passes tells nothing where it is short for the tests themselves."""
+        """Return the result, but an error if a deadline has passed that is short for the tests themselves."""
         alone_s = sum(took[str(file)] for file in mutant.test_files)
         if result.outcome != "timed out" or 2 * alone_s < self._timeout_s:
             return result
         return replace(result, outcome="error", output=f"without any mutant its tests took up to {alone_s:g} s")
 
     def results(self, trials: Sequence[Trial]) -> list[Result]:
-        """Their results, in their order."""
+        """Return their results, in their order."""
         found = {trial.key: result for trial in trials if (result := self._memory.get(trial.key))}
         left = [trial for trial in trials if trial.key not in found]
         if found:
@@ -318,7 +320,7 @@ class Run:
         told = output[-3000:] if outcome == "error" or trial.mutant is None else _who_noticed(output)
         result = Result(trial.key, trial.name, outcome, round(time.monotonic() - started, 1), told)
         if outcome == "survived" or (trial.mutant is not None and outcome != "error"):
-            self._memory.put(result)  # what must be mended is tried again
+            self._memory.put(result)  # an error must be mended, and is tried again
         return result
 
     def _summary(self, mutants: Sequence[Mutant], results: Sequence[Result], seconds: float) -> bool:

@@ -1,4 +1,4 @@
-"""What options that are chosen by cross-validation could reveal, uncounted."""
+"""Choosing options by cross-validation could reveal something uncounted."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ MUTANTS = (
     Mutant(
         "every-job-publishes",
         (25, 26),
-        "blindfit.parties.snapshots.snapshots:Snapshots.published",
+        "blindfit.parties.snapshots.snapshots:Snapshots.require_current",
         "        found = self.current(dataset)\n        if found is None:\n            raise PolicyRefused",
         "        found = self.publish(dataset)\n        if found is None:\n            raise PolicyRefused",
         (f"{SNAPSHOTS}::test_jobs_read_the_same_until_its_owner_publishes_again",),
@@ -87,7 +87,7 @@ MUTANTS = (
     Mutant(
         "a-job-makes-the-first-snapshot",
         (25,),
-        "blindfit.parties.snapshots.snapshots:Snapshots.published",
+        "blindfit.parties.snapshots.snapshots:Snapshots.require_current",
         "        if found is None:\n            raise PolicyRefused",
         "        if found is None:\n            return self.publish(dataset)\n            raise PolicyRefused",
         ("tests/snapshots/test_first_snapshots.py::test_a_job_on_what_nobody_published_is_refused_and_makes_nothing",),
@@ -143,7 +143,7 @@ MUTANTS = (
     Mutant(
         "a-models-file-declares-its-rows-public",
         (7, 28),
-        "blindfit.parties.training.public_model:declared_public",
+        "blindfit.parties.training.public_model:dataset_declared_public",
         'return rows.dataset if described is not None and described.public else ""',
         "return rows.dataset",
         (f"{INPUTS}::test_only_the_owners_own_file_declares",),
@@ -192,7 +192,7 @@ MUTANTS = (
         "what-was-charged-is-charged-again",
         (26,),
         "blindfit.parties.training.budget:charge",
-        "if not charging.paid(transaction, asked):",
+        "if not charging.is_paid(transaction, asked):",
         "if True:",
         (f"{CHARGING}::test_the_same_question_is_charged_once_by_whatever_name_it_is_asked_or_resumed",),
     ),

@@ -51,7 +51,7 @@ MUTANTS = (
             (
                 "a-snapshot-that-the-database-does-not-know",
                 "find_unexplained",
-                "sorted(set(snapshots) - reader.known_snapshots())",
+                "sorted(set(snapshots) - reader.list_snapshots())",
                 "()",
                 "test_another_loss_is_refused_again",
             ),

@@ -1,4 +1,4 @@
-"""That every mutant still fits the project: its place is there once, its tests are there, and every promise has one."""
+"""Every mutant still fits the project: its place is there once, its tests are there, and every promise has one."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def is_there(test: str) -> bool:
 
 @cache
 def names_of(path: Path) -> set[str]:
-    """Of what it defines: functions, and classes that hypothesis makes."""
+    """Return the names that a page defines: functions, and classes that hypothesis makes."""
     body = ast.parse(path.read_text("utf-8")).body
     assigned = {ast.unparse(target) for node in body if isinstance(node, ast.Assign) for target in node.targets}
     return assigned | {node.name for node in body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}

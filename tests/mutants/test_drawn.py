@@ -1,4 +1,4 @@
-"""Drawn mutants: which changes of a line there are, what a seed draws, and which tests a mutant is given."""
+"""Drawn mutants: the possible changes of a line, the draw by a seed, and the tests that a mutant is given."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ LABEL_DP = "tests/vertical/test_label_dp.py"
 PUBLIC_FIRST = "tests/vertical/test_public_first.py"
 
 MUTANTS = (
-    # --- what the coordinator is told
+    # --- reports to the coordinator
     Mutant(
         "every-figure-is-told",
         (12,),
@@ -32,7 +32,7 @@ MUTANTS = (
         "average_precision: float | None",
         ("tests/report/vertical/test_vertical_content.py",),
     ),
-    # --- what single rows would be told from
+    # --- what would reveal single rows
     Mutant(
         "one-order-for-all-that-is-held-out",
         (12, 28),

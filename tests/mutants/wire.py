@@ -99,7 +99,7 @@ MUTANTS = (
         "half-a-message-counts-after-an-abort",
         (27,),
         "blindfit.parties.wire.frames:Inbox.accept",
-        "            self.drop_part()  # first: half a message must leave room for the word that no more will come\n",
+        "            self.drop_part()  # first: the report that no more will come needs space\n",
         "",
         ("tests/wire/test_half_messages.py",),
     ),
@@ -124,7 +124,7 @@ MUTANTS = (
         "duplicate-frames-delivered",
         (3, 18),
         "blindfit.parties.wire.frames:Inbox.accept",
-        "            return  # sent again after a cut\n",
+        "            return  # a repeat after a cut\n",
         "            self.received = frame.sequence - 1\n",
         (f"{FRAMES}::TestSchedules",),
     ),
@@ -546,7 +546,7 @@ MUTANTS = (
     Mutant(
         "sent-without-a-line-in-the-table",
         (12, 14),
-        "blindfit.parties.wire.exchange:ExchangeChannel.encoded",
+        "blindfit.parties.wire.exchange:ExchangeChannel.encode",
         "        self._gate.check_sent(message, to)\n",
         "",
         (f"{EXCHANGE}::test_what_no_table_lists_does_not_leave",),
@@ -580,7 +580,7 @@ MUTANTS = (
         "a-second-start-ends-the-firsts-sessions",
         (17,),
         "blindfit.parties.node:PartyNode.start",
-        "        self.port = self._bind()  # a second start by mistake ends here, and has changed nothing\n"
+        "        self.port = self._bind()  # a second start by mistake ends here, before it changes anything\n"
         "        party.sessions.end_what_ran_before()\n",
         "        party.sessions.end_what_ran_before()\n        self.port = self._bind()\n",
         (f"{SESSIONS}::test_a_second_start_by_mistake_changes_nothing",),

@@ -1,4 +1,4 @@
-"""Jobs over a simulated network: the same model, a report that says so, and what is refused."""
+"""Jobs over a simulated network: the same model, a report of the network, and refusals."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_parties_dial_relays_and_the_coordinator_does_not(tmp_path: Path, monkey
 def test_a_report_says_that_nothing_crosses_the_network_of_one_party() -> None:
     parties = {"bank": {"role": "active", "dataset": "rows"}}
     asked = read_job({"protocol": "dp-lr", "parties": parties, "privacy": {"epsilon": 1.0}, "network": "100mbit"})
-    said = "simulated: 100 Mbit/s; the job has one party, so nothing crossed it"
+    said = "simulated: 100 Mbit/s; the job has one party, so nothing crossed the network"
     assert describe_network(asked) == {"network": said}
     assert list(network_lines(describe_network(asked))) == [("network", said)]
     assert list(network_lines({})) == []

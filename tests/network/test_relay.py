@@ -56,7 +56,7 @@ async def party(serve: Serve, line: Line, limit: int = 2**16) -> AsyncIterator[S
 
 
 async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Answer once the other side has said all."""
+    """Answer once the other side has sent all."""
     writer.write(await reader.read())
     writer.write_eof()
 
@@ -184,7 +184,7 @@ async def test_nothing_crosses_a_cable_that_is_cut_and_all_of_it_does_once_it_is
         reader, writer = await site.dial()
         writer.write(b"before")
         assert await reader.read(100) == b"before"
-        site.cable.there.draw = cut  # as soon as the next bytes are on their way
+        site.cable.there.draw = cut  # the next bytes cut the connection
         writer.write(b"on its way, ")
         await until(lambda: site.cable.breaker.is_open)
         late_reader, late_writer = await site.dial()
@@ -206,7 +206,7 @@ async def test_a_reset_does_not_cross_a_cable_that_is_cut() -> None:
         await until(lambda: site.relay.connections)
         site.cable.breaker.cut()
         (connection,) = site.relay.connections
-        connection.reset_when_whole()  # as when the party has gone
+        connection.reset_when_whole()  # the party has gone
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(reader.read(1), 0.05)
         site.cable.breaker.mend()

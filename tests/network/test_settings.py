@@ -1,4 +1,4 @@
-"""How a job file and a command line write a network, and what is refused."""
+"""A job file and a command line describe a network, and wrong descriptions are refused."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def test_what_an_error_says_to_write_is_a_network() -> None:
 
 
 def test_the_table_of_the_page_is_the_text_of_the_page() -> None:
-    page = (Path(__file__).parents[2] / "docs/networks.md").read_text()
+    page = (Path(__file__).parents[2] / "docs/guides/networks.md").read_text()
     (table,) = re.findall(r"```toml\n(.*?)```", page, re.S)
     (text,) = re.findall(r'`network = "([^"]+)"` is the short form', page)
     given = tomllib.loads(table.replace("   ", ""))["network"]

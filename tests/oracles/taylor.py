@@ -1,11 +1,11 @@
-"""What a Taylor training computes, on plain numbers: the encrypted one must agree with it bit for bit.
+"""A Taylor training on plain numbers: the encrypted one must agree with it bit for bit.
 
     w = sum_p round(2a X_p theta_p) - b y + n      a batch's residuals, in steps of the grid
     g = X^T (f o w) + noise                        all parties' columns at once, in integers
     theta <- as the optimiser moves it by g / s
 
-There is no chain, no packing and no mask here: one table with the columns of all. A party shows in two places alone: it
-rounds its own 2a z_p, and it has its own optimiser.
+This oracle has one table with the columns of all parties, without chain, packing and mask. A party shows in only two
+places: it rounds its own 2a z_p, and it has its own optimiser.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from blindfit.algorithms.statistics.vertical.row_plan import RowPlan, Rows
 
 Floats = npt.NDArray[np.float64]
 NoiseOf = Callable[[str, int, int, int], Sequence[int]]
-"""Takes party, epoch, batch and the number of columns; gives integers in steps of the gradient's grid."""
+"""Function of party, epoch, batch and the number of columns; it returns integers in steps of the gradient's grid."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -32,7 +32,7 @@ class PlainTable:
     """Everybody's rows in one place.
 
     Attributes:
-        blocks: of each party, in the chain's order, (rows, k) integers of the grid.
+        blocks: blocks of the parties, in the chain's order, (rows, k) integers of the grid.
         y: (rows,) as the loss takes it.
         label_terms: (rows,) -b y + n in steps of a residual.
         factors: (rows,) in steps of 2^-factor_bits; None where every row counts once.
@@ -51,7 +51,7 @@ class PlainTable:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Trained:
-    """What came out: weights of each party, the hold-out loss after each epoch, and how many epochs ran."""
+    """Results: weights of each party, the hold-out loss after each epoch, and the number of epochs."""
 
     weights: dict[str, Floats]
     losses: list[float]
@@ -112,7 +112,7 @@ def gradient_sums(table: PlainTable, batch: Rows, grid: Grid, weights: Mapping[s
 
 
 def mean_loss(table: PlainTable, rows: Rows, grid: Grid, weights: Mapping[str, Floats]) -> float:
-    """The mean over the rows of f (c - b y z + a z^2), z the whole score."""
+    """Return the mean over the rows of f (c - b y z + a z^2), z the whole score."""
     z = np.sum(_scores(table, rows, grid, held_back(table, rows, grid, weights)), axis=0)
     factors = np.ldexp(table.row_factors(rows).astype(np.float64), -grid.factor_bits)
     losses = grid.loss.constants(table.y[rows]) - grid.loss.cross * table.y[rows] * z + grid.loss.square * z**2
@@ -120,7 +120,7 @@ def mean_loss(table: PlainTable, rows: Rows, grid: Grid, weights: Mapping[str, F
 
 
 def loss_error(table: PlainTable, rows: Rows, grid: Grid, weights: Mapping[str, Floats]) -> float:
-    """How far the protocol's mean loss can be from `mean_loss`: what its roundings add up to at most.
+    """Bound how far the protocol's mean loss can be from `mean_loss`, by the sum of its roundings.
 
     With u = 2^-(score_bits + 1), half a step of a score, v = 2^-(2 score_bits + 1), t = 2^-(weight_bits + 1),
     e_i the error of a label in 2^-label_bits, Z_i = sum over the parties before of |z_qi|:
@@ -137,7 +137,7 @@ def loss_error(table: PlainTable, rows: Rows, grid: Grid, weights: Mapping[str, 
     e = np.abs(np.ldexp(np.rint(np.ldexp(y, grid.label_bits)), -grid.label_bits) - y)
     errors = np.full(len(rows), v)
     before = np.zeros(len(rows))
-    reach = np.zeros(len(rows))  # of the score, were no term to cancel another
+    reach = np.zeros(len(rows))  # largest possible score, if no term cancels another
     for place, (name, block) in enumerate(table.blocks.items()):
         x = np.abs(np.ldexp(block[rows].astype(np.float64), -grid.feature_bits))
         z = np.abs(grid.scores(block[rows], weights[name]))
@@ -154,7 +154,7 @@ def loss_error(table: PlainTable, rows: Rows, grid: Grid, weights: Mapping[str, 
 
 
 def held_back(table: PlainTable, rows: Rows, grid: Grid, weights: Mapping[str, Floats]) -> dict[str, Floats]:
-    """As each party does for a loss of these rows."""
+    """Shrink the weights as each party does for a loss of these rows."""
     return {name: grid.shrink(block[rows], weights[name]) for name, block in table.blocks.items()}
 
 

@@ -1,4 +1,4 @@
-"""The benchmark runs and says what it should; no figure of it is asserted."""
+"""The benchmark runs and prints its lines; no figure is asserted."""
 
 from __future__ import annotations
 

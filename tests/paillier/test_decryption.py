@@ -24,7 +24,7 @@ same_key_for_all = settings(max_examples=50, suppress_health_check=[HealthCheck.
 
 
 def encrypted(key: PublicKey, plaintexts: list[int], seed: int = 0) -> Residues:
-    """(1 + n)^m r^n, as the definition has it."""
+    """(1 + n)^m r^n, by the definition."""
     generator, n = random.Random(seed), key.n
     return key.kernel.residues((1 + m * n) * pow(generator.randrange(1, n), n, n * n) % (n * n) for m in plaintexts)
 
@@ -97,7 +97,7 @@ def bases(insecure_test_key: PrivateKey, monkeypatch: pytest.MonkeyPatch) -> lis
 
 
 def test_no_base_of_a_peers_choice_meets_the_private_key(insecure_test_key: PrivateKey, bases: list[int]) -> None:
-    """Not even where the peer repeats one: every base is new, in one batch and from run to run."""
+    """This holds even if the peer repeats a base: every base is new, in one batch and from run to run."""
     public_key = insecure_test_key.public_key
     one = public_key.kernel.integers(encrypted(public_key, [5]))[0]
     ciphertexts = public_key.kernel.residues([one] * 10)
@@ -127,7 +127,7 @@ def test_a_blinding_is_squared_and_now_and_then_drawn_anew(insecure_test_key: Pr
 
 
 def test_a_blinding_factor_is_a_power_of_the_unit_drawn(insecure_test_key: PrivateKey) -> None:
-    """By the factors of n in a quarter of the time, and yet some unit's n-th power."""
+    """The owner computes it by the factors of n in a quarter of the time, and yet it is some unit's n-th power."""
     n = insecure_test_key.public_key.n
     order = (insecure_test_key.p - 1) * (insecure_test_key.q - 1)
     factors = {insecure_test_key._nth_power(unit) for unit in range(2, 12)}
@@ -139,7 +139,7 @@ def test_a_blinding_factor_is_a_power_of_the_unit_drawn(insecure_test_key: Priva
 
 
 def stolen_factors(n: int, decrypted: int) -> tuple[int, int]:
-    """p and q from x = (p + q)^-1 mod n: x = 1/q mod p and x = 1/p mod q, so that (p + q) x = 1 mod both."""
+    """Compute p and q from x = (p + q)^-1 mod n: x = 1/q mod p and x = 1/p mod q, so that (p + q) x = 1 mod both."""
     total = pow(decrypted, -1, n)
     difference = isqrt(total * total - 4 * n)
     return (total - difference) // 2, (total + difference) // 2
@@ -147,7 +147,7 @@ def stolen_factors(n: int, decrypted: int) -> tuple[int, int]:
 
 @each_case("multiple", [0, 1, 12345])
 def test_whoever_decrypts_a_multiple_of_n_gives_the_key_away(real_key: PrivateKey, multiple: int) -> None:
-    """python-paillier does; here it is refused."""
+    """A key of python-paillier reveals itself; here such a multiple is refused."""
     n = real_key.public_key.n
     bait = multiple * n
     decrypted = private_key_to_phe(real_key).raw_decrypt(bait)
@@ -188,7 +188,7 @@ def no_powers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def refusal(key: PrivateKey, ciphertexts: list[int]) -> tuple[type, str, str]:
     residues = key.public_key.kernel.residues(ciphertexts)
-    try:  # which takes less than pytest.raises, a hundred thousand times
+    try:  # quicker than pytest.raises, a hundred thousand times
         key.decrypt_residues(residues)
     except RangeError as refused:
         return type(refused), str(refused), refused.hint

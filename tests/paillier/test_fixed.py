@@ -1,4 +1,4 @@
-"""Fixed-point numbers: exact or refused, whatever their size."""
+"""Fixed-point numbers of any size are exact or refused."""
 
 from __future__ import annotations
 

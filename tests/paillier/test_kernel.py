@@ -1,4 +1,4 @@
-"""Arithmetic mod n^2 of vectors equals Python's own, and the products are counted as the docstrings say."""
+"""Arithmetic mod n^2 of vectors equals Python's own, and the counts of products are those of the docstrings."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Vector:
 
 
 def integers(residues: Residues, n: int) -> list[int]:
-    """By the definition: value (1 + n)^exponent."""
+    """Return the integers by the definition: value (1 + n)^exponent."""
     pairs = zip(residues.values, residues.exponents, strict=True)
     return [int(value) * pow(1 + n, int(exponent), n * n) % (n * n) for value, exponent in pairs]
 
@@ -51,14 +51,14 @@ def vector_of(n: int, pairs: list[tuple[int, int]]) -> Vector:
 
 @st.composite
 def vectors(draw: st.DrawFn, *, least: int = 0, most: int = 7) -> Vector:
-    """Residues prime to n, with arbitrary powers of 1 + n beside them."""
+    """Draw residues prime to n, with arbitrary powers of 1 + n."""
     n = draw(st.sampled_from(MODULI))
     return vector_of(n, draw(pairs_for(n, least, most)))
 
 
 @cache
 def pairs_for(n: int, least: int, most: int) -> st.SearchStrategy[list[tuple[int, int]]]:
-    """Made once: to make a strategy takes longer than to draw from it."""
+    """Return a strategy, made once: making one takes longer than drawing from it."""
     edges = [1, 2, n - 1, n + 1, n * n - 1]
     units = (st.integers(1, n * n - 1) | st.sampled_from(edges)).filter(lambda value: gcd(value, n) == 1)
     return st.lists(st.tuples(units, EXPONENTS), min_size=least, max_size=most)
@@ -155,7 +155,7 @@ def test_groups_of_every_size(sizes: list[int], split: int) -> None:
 @LAW
 @given(vectors(least=1), st.integers(1, 4), st.integers(0, 3), st.booleans(), st.data())
 def test_bucket_products(v: Vector, largest: int, columns: int, split: bool, data: st.DataObject) -> None:
-    """Of each few consecutive groups the last to the first power, the one before it squared, and so on."""
+    """In every few consecutive groups the last counts to the first power, the one before it squared, and so on."""
     count, group = columns * largest, st.lists(st.integers(0, len(v.integers) - 1), max_size=4)
     groups = data.draw(st.lists(group, min_size=count, max_size=count))
     bases = v.kernel.split(v.residues) if split else v.residues
@@ -248,7 +248,7 @@ def test_what_is_not_prime_to_n_is_refused(name: str, position: int, wrong: int)
 @LAW
 @given(vectors(), st.integers(0, 40) | st.integers(0, 2**200))
 def test_powers(v: Vector, exponent: int) -> None:
-    """Which of the two takes them is what test_vector_unit looks at."""
+    """The tests of the vector unit check which of the two computes them."""
     before = 0 if v.kernel.unit is None else v.kernel.unit.multiplied
     result = v.kernel.powers(v.residues, exponent)
     assert integers(result, v.kernel.n) == [pow(c, exponent, v.kernel.modulus) for c in v.integers]
@@ -274,7 +274,7 @@ def test_powers_each_with_its_own_sign(v: Vector, data: st.DataObject) -> None:
 
 
 def test_products_of_a_power() -> None:
-    """A squaring for every bit after the first, and what a sliding window takes beside."""
+    """A power takes a squaring for every bit after the first, and the products of a sliding window."""
     assert [power_products(exponent) for exponent in (0, 1)] == [0, 0]
     for bits in (256, 512, 2048, 4096):
         assert 1.1 * bits < power_products(2**bits - 1) < 1.3 * bits

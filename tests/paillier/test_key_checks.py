@@ -1,4 +1,4 @@
-"""A bad public key is never used: every malformed one is refused, and the proof holds for good ones alone."""
+"""A bad public key is never used: every malformed one is refused, and the proof holds only for good ones."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BITS = 512
 
 @cache
 def prime(bits: int, seed: int, remainder: int = 3) -> int:
-    """A prime of exactly so many bits, the two top ones set, of this remainder mod 4."""
+    """Return a prime of exactly this many bits, the two top ones set, of this remainder mod 4."""
     candidate = gmpy2.mpz(random.Random(seed).getrandbits(bits) | 3 << bits - 2)
     while candidate % 4 != remainder or not gmpy2.is_prime(candidate):
         candidate = gmpy2.next_prime(candidate)
@@ -61,7 +61,7 @@ def test_malformed_moduli_are_refused(n: int, reason: str, maker_trusted: bool) 
 
 
 def test_a_prime_is_refused_even_with_a_proof() -> None:
-    """Whoever sees a prime modulus can decrypt, and every unit has an n-th root mod a prime n."""
+    """Anyone who sees a prime modulus can decrypt, and every unit has an n-th root mod a prime n."""
     n = prime(512, 1)
     proof = tuple(key_proof._challenges(n))  # x^n = x
     assert key_proof.verify(n, proof)
@@ -143,7 +143,7 @@ def test_refusals_that_can_be_helped_have_a_hint(insecure_test_key: PrivateKey) 
 
 
 def test_under_a_degenerate_key_a_randomiser_hides_next_to_nothing() -> None:
-    """What the proof is there to exclude: modulo one factor r^n is 1 or -1."""
+    """The proof excludes this case: modulo one factor r^n is 1 or -1."""
     n, factor = DEGENERATE, 2 * F + 1
     assert {pow(r, n, factor) for r in range(2, 200)} == {1, factor - 1}
 
@@ -156,7 +156,7 @@ def test_proofs_of_good_keys_hold(real_key: PrivateKey, insecure_test_key: Priva
 
 
 def best_forgery(n: int, p: int, q: int) -> tuple[int, ...]:
-    """Roots modulo the factor where they exist, and anything modulo the other."""
+    """Return roots modulo the factor where they exist, and anything modulo the other."""
     root = pow(n, -1, p - 1)
     return tuple(
         int(gmpy2.powmod(challenge % p, root, p) * q * gmpy2.invert(q, p) + p * gmpy2.invert(p, q)) % n
@@ -175,7 +175,7 @@ def test_a_degenerate_modulus_has_no_proof() -> None:
 
 
 def test_a_degenerate_modulus_would_pass_if_its_maker_chose_the_challenges(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So the hash is what the proof rests on."""
+    """The proof rests on the hash."""
     monkeypatch.setattr(key_proof, "_challenge", lambda n, index: pow(index + 2, n, n))
     assert key_proof.verify(DEGENERATE, tuple(range(2, 2 + key_proof.ROOTS)))
 
@@ -216,7 +216,7 @@ def test_no_proof_holds_for_a_number_that_is_no_modulus(n: int) -> None:
 
 
 def test_a_modulus_with_a_small_factor_has_no_proof_though_its_roots_exist() -> None:
-    """A small factor leaves too much to chance, whether or not this one is harmless."""
+    """A small factor leaves too much to chance, even if this one is harmless."""
     proof = key_proof.prove(257, prime(300, 1))
     n = 257 * prime(300, 1)
     assert all(pow(root, n, n) == c for root, c in zip(proof, key_proof._challenges(n), strict=True))

@@ -1,4 +1,4 @@
-"""Keys: how they are made, what they show, how they are encoded, and python-paillier's."""
+"""Keys: how they are made, printed and encoded, and python-paillier's."""
 
 from __future__ import annotations
 
@@ -305,7 +305,7 @@ def test_a_private_key_with_anothers_modulus_is_refused() -> None:
         lambda n, hs: 0,
         lambda n, hs: n,
         lambda n, hs: hs + n * n,
-        lambda n, hs: hs * (1 + n) % n**2,  # of a plaintext of 1
+        lambda n, hs: hs * (1 + n) % n**2,  # encrypts a plaintext of 1
         lambda n, hs: hs * hs % n**2,  # a square
         lambda n, hs: hs % n,
     ],
@@ -362,7 +362,7 @@ def test_numbers_come_from_phe_at_their_finest_scale(insecure_test_key: PrivateK
 def test_numbers_of_another_key_or_none_do_not_come(insecure_test_key: PrivateKey) -> None:
     other = phe.PaillierPublicKey(insecure_test_key.public_key.n + 2)
     for numbers in ([], [phe.EncryptedNumber(other, 1, 0)]):
-        with pytest.raises(DataError, match="the encrypted numbers are none, or under another key"):
+        with pytest.raises(DataError, match="the list of encrypted numbers is empty, or one is under another key"):
             interop.vector_from_phe(numbers, insecure_test_key.public_key)
 
 

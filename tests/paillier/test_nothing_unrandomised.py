@@ -1,4 +1,4 @@
-"""What may be sent was re-randomised, and says nothing on the side; what was received is checked before it is used."""
+"""Sent ciphertexts were re-randomised and have no side channel; received ones are checked before use."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MATRIX = Fixed.from_integers([[1, 2, 3], [4, 5, 6], [7, 8, 9]])
 
 
 def operations(key: PrivateKey) -> dict[str, Callable[[], Any]]:
-    """One call, or more, of everything public that gives ciphertexts."""
+    """Return at least one call of every public function that gives ciphertexts."""
     public_key, zeros = key.public_key, source(key)
     x, packed = encrypt(NUMBERS, zeros), encrypt_packed(NUMBERS, 20, zeros)
     layout = Layout.of(public_key, 3, 20)
@@ -93,7 +93,7 @@ def test_only_randomising_gives_what_can_be_sent(insecure_test_key: PrivateKey) 
 
 
 def results_of(module: ModuleType) -> set[str]:
-    """Names of the public functions and methods of a module that say they give ciphertexts."""
+    """Return the names of the public functions and methods of a module whose types give ciphertexts."""
     kinds = ("EncryptedVector[", "PackedVector[", "Ciphertext", "FreshCiphertext")
     own = [thing for thing in vars(module).values() if getattr(thing, "__module__", "") == module.__name__]
     functions = [thing for thing in own if inspect.isfunction(thing)]
@@ -139,7 +139,7 @@ class Ones:
 @each_case("ones", [{0}, {2}, {0, 1, 2}])
 @each_case("numbers", [[4, -5, 6], [0, 0, 0]])
 def test_one_mod_n_is_not_sent(insecure_test_key: PrivateKey, ones: set[int], numbers: list[int]) -> None:
-    """Such a ciphertext is 1 + m n: who sees it reads m off."""
+    """This ciphertext is 1 + m n: anyone who sees it can read m."""
     n = insecure_test_key.public_key.n
     bare = encrypt(Fixed.from_integers(numbers), Ones(insecure_test_key, ones))
     for i in ones:
@@ -153,7 +153,7 @@ def test_one_mod_n_is_not_sent(insecure_test_key: PrivateKey, ones: set[int], nu
 
 
 def test_nothing_sent_is_one_mod_n(insecure_test_key: PrivateKey) -> None:
-    """Also what was 1 + m n before: a plain result, a product with zeros, the padding of a pack."""
+    """This holds for former 1 + m n too: a plain result, a product with zeros, the padding of a pack."""
     key, zeros = insecure_test_key, source(insecure_test_key)
     x, nothing = encrypted([0] * 50, key), Fixed.from_integers(np.zeros((50, 4), int))
     trivial = [x - x, x.scale(Fixed.from_integers(0)), columns_dot(nothing, x), pack(columns_dot(nothing, x), 20)]
@@ -170,7 +170,7 @@ def sent_integers(ciphertext: FreshCiphertext) -> list[int]:
 
 
 def run(key: PrivateKey) -> list[int]:
-    """All that is sent when the same data are used again; within it, the same numbers come again and again."""
+    """Return all that is sent when the same data are used again, with repeated numbers in it."""
     zeros = ShortExponent(key.public_key)
     x = encrypt(Fixed.from_integers([3, 3, 3, 0, 0, -1]), zeros)
     total = columns_dot(Fixed.from_integers(np.ones((6, 3), int)), x)
@@ -193,7 +193,7 @@ def test_two_runs_at_2048_bits_share_no_ciphertext(real_key: PrivateKey) -> None
 @LAW
 @given(bits=st.lists(st.integers(0, 500), min_size=3, max_size=3), frac_bits=st.integers(0, 30))
 def test_the_size_says_nothing_of_the_numbers(insecure_test_key: PrivateKey, bits: list[int], frac_bits: int) -> None:
-    """One width for every ciphertext, no exponent beside it: the length depends on how many there are alone."""
+    """All ciphertexts have one width and no exponent, so the length depends only on their number."""
     width = insecure_test_key.public_key.ciphertext_bytes
     numbers = Fixed.from_integers([(-1) ** i * (2**b - 1) for i, b in enumerate(bits)], frac_bits)
     sent = encrypt(numbers, source(insecure_test_key)).ciphertext
@@ -286,7 +286,9 @@ def test_a_message_of_another_length_is_refused(insecure_test_key: PrivateKey, r
 
 
 def test_random_octets_are_valid_ciphertexts_or_refused(insecure_test_key: PrivateKey) -> None:
-    """10,000 numbers of every size, near multiples of n and of its factors too: as gcd and comparison say."""
+    """The test takes 10,000 numbers of every size, near multiples of n and its factors too; gcd and
+    comparison decide.
+    """
     public_key, rng = insecure_test_key.public_key, random.Random(9)
     n, largest = public_key.n, 256**public_key.ciphertext_bytes - 1
     steps = (1, n, insecure_test_key.p, insecure_test_key.q, n**2)
@@ -307,7 +309,7 @@ def test_random_octets_are_valid_ciphertexts_or_refused(insecure_test_key: Priva
 
 
 def test_what_was_opened_is_not_sent_on(insecure_test_key: PrivateKey) -> None:
-    """Else a party would forward what it was sent unchanged, and both its neighbours could see that."""
+    """Otherwise a party would forward unchanged what it received, and both its neighbours could see that."""
     sent = encrypted([1, 2], insecure_test_key).ciphertext
     for message in (sent, ReceivedCiphertext(*sent.to_wire())):
         opened = message.open(insecure_test_key.public_key, length=2, culprit="passive")

@@ -1,4 +1,4 @@
-"""What a ciphertext holds, shown to whoever has the public key alone."""
+"""Anyone who has only the public key can check an opening of a ciphertext."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_with_a_key_of_full_size(real_key: PrivateKey) -> None:
 
 
 def test_roots_of_what_was_randomised_again_are_new(insecure_test_key: PrivateKey) -> None:
-    """So they tell nothing of what the ciphertext was made of: each is the last r times what was there before."""
+    """The roots reveal nothing of how the ciphertext was made: each is the last r times the earlier root."""
     public = insecure_test_key.public_key
     first = encrypted(insecure_test_key, 5)
     by = 1234567
@@ -58,7 +58,9 @@ def test_what_is_no_ciphertext_has_no_root(insecure_test_key: PrivateKey, invali
 
 
 def test_a_key_without_a_proof_may_open_one_ciphertext_to_two_numbers() -> None:
-    """Why an auditor checks the key: n = p^2 q, and an r that is 1 mod q and 1 + p mod p^2 has the power 1 + n m."""
+    """An auditor checks the key because of this: n = p^2 q, and an r that is 1 mod q and 1 + p mod p^2 has the power 1
+    + n m.
+    """
     p, q = 1000003, 1000033
     n = p * p * q
     root = int((1 + p) * q * gmpy2.invert(q, p * p) + p * p * gmpy2.invert(p * p, q)) % n
@@ -68,4 +70,4 @@ def test_a_key_without_a_proof_may_open_one_ciphertext_to_two_numbers() -> None:
     assert other != 0
     assert opens(PublicKey(n, None), ciphertext, 0, root)
     assert opens(PublicKey(n, None), ciphertext, other, 1)
-    assert gmpy2.gcd(n, p * (p - 1) * (q - 1)) != 1  # so there is no proof of it: tests of key_proof
+    assert gmpy2.gcd(n, p * (p - 1) * (q - 1)) != 1  # the key has no proof: tests of key_proof

@@ -37,7 +37,7 @@ def packed(
 
 @st.composite
 def slots_and_numbers(draw: st.DrawFn, *, headroom_bits: int = 0) -> tuple[int, list[int]]:
-    """Slots of some width, and numbers that fit, the largest too; in one ciphertext or in several."""
+    """Draw slots of some width, and numbers that fit, the largest too; in one ciphertext or in several."""
     slot_bits = draw(SLOT_BITS.filter(lambda bits: bits > 1 + headroom_bits))
     limit = 2 ** (slot_bits - 1 - headroom_bits) - 1
     numbers = st.integers(-limit, limit) | st.sampled_from([limit, -limit, 0])
@@ -206,7 +206,7 @@ def test_ten_thousand_extreme_inputs_never_wrap(insecure_test_key: PrivateKey) -
 
 @each_case("number", [41, -41, 127])
 def test_a_decrypted_number_past_the_bound_is_refused(insecure_test_key: PrivateKey, number: int) -> None:
-    """A peer that packed more than the protocol allows, within its slot."""
+    """A peer has packed more than the protocol allows, within its slot."""
     sent = packed([1, number], 8, insecure_test_key).ciphertext
     layout, public_key = Layout.of(insecure_test_key.public_key, 2, 8), insecure_test_key.public_key
     received = PackedVector.receive(sent, public_key, layout, frac_bits=0, bound=40, culprit="passive")

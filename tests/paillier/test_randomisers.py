@@ -139,7 +139,7 @@ def test_who_does_not_trust_the_maker_gets_full_exponents(insecure_test_key: Pri
 
 
 def test_a_key_of_python_paillier_draws_for_its_owner() -> None:
-    """Its primes seldom allow an hs; the owner does not need one."""
+    """The primes of such a key seldom allow an hs; the owner does not need one."""
     _, theirs = phe.generate_paillier_keypair(n_length=512)
     for key in (private_key_from_phe(theirs), without_hs(private_key_from_phe(theirs))):
         integers = drawn(OwnKey(key), 20)
@@ -163,7 +163,7 @@ def test_a_drawn_number_that_shares_a_factor_with_n_is_drawn_again(insecure_test
 
 
 def test_own_draws_are_independent_mod_both_primes(insecure_test_key: PrivateKey) -> None:
-    """Residues and others mod p and mod q, all four kinds alike; hs^a has but two of them."""
+    """Residues and others mod p and mod q occur in all four combinations; hs^a has only two of them."""
     p, q = insecure_test_key.p, insecure_test_key.q
 
     def kinds(source: Randomisers) -> Counter[tuple[int, int]]:
@@ -224,7 +224,7 @@ def test_a_growing_base_gives_the_same_powers_from_either_table(
 
 
 def test_the_wide_table_is_made_when_it_pays(insecure_test_key: PrivateKey, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once, and of a small training never."""
+    """The table is made once, and never for a small training."""
     made: list[int] = []
 
     class Noted(FixedBase):

@@ -62,7 +62,7 @@ def test_what_one_engine_encrypts_the_other_decrypts(
 
 
 def over_a_wire(vector: EncryptedVector[Any], key: PrivateKey) -> EncryptedVector[Any]:
-    """As the key's own party gets it: checked, and computed with by its engine."""
+    """Receive the vector as the key's own party does: checked, and computed with by its engine."""
     return EncryptedVector.receive(
         ReceivedCiphertext(*vector.ciphertext.to_wire()),
         key.public_key,
@@ -126,7 +126,7 @@ def test_packs_pass_between_the_engines(insecure_test_key: PrivateKey, phe_key: 
 
 
 def test_every_ciphertext_passes_through_phe(phe_key: PrivateKey, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And nothing through a table, a bucket or a product of Blindfit's kernel."""
+    """No ciphertext passes through a table, a bucket or a product of Blindfit's kernel."""
     calls: dict[str, int] = {}
 
     def counted(kind: type[Any], name: str) -> None:
@@ -241,7 +241,7 @@ def test_a_ciphertext_that_would_tell_the_key_is_not_decrypted(
 
 
 def test_phe_sees_no_ciphertext_as_a_peer_chose_it(phe_key: PrivateKey, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each is blinded by another r^n, so that the time of a decryption tells nothing."""
+    """Each ciphertext is blinded by another r^n, so that the time of a decryption reveals nothing."""
     seen: list[int] = []
     inner = phe.PaillierPrivateKey.raw_decrypt
     monkeypatch.setattr(phe.PaillierPrivateKey, "raw_decrypt", lambda key, c: seen.append(c) or inner(key, c))

@@ -1,4 +1,4 @@
-"""Sums of products: those of integers, whichever way they are computed, and wherever."""
+"""Sums of products equal those of integers, computed in any way and at any place."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ LARGEST = 2**62 - 1
 
 @st.composite
 def matrices(draw: st.DrawFn, *, bits: int = 60, max_rows: int = 9, max_columns: int = 6) -> np.ndarray:
-    """Of every width and sign; often with zeros, and with the largest number of the width."""
+    """Draw matrices of every width and sign; often with zeros, and with the largest number of the width."""
     limit = 2 ** draw(st.integers(1, bits)) - 1
     shape = draw(st.tuples(st.integers(0, max_rows), st.integers(0, max_columns)))
     least = draw(st.sampled_from([-limit, 0]))
@@ -46,7 +46,7 @@ def matrices(draw: st.DrawFn, *, bits: int = 60, max_rows: int = 9, max_columns:
 
 
 def bases_for(count: int, seed: int = 0) -> tuple[Kernel, Residues, list[int]]:
-    """A small kernel, residues with powers of 1 + n beside them, and the same as integers."""
+    """Return a small kernel, residues with powers of 1 + n, and the same as integers."""
     kernel, draw = Kernel(N), seeded(seed)
     values = [1 + draw(N * N - 1) for _ in range(count)]
     exponents = kernel.ones_plus(draw(N) - N // 2 for _ in range(count)).exponents

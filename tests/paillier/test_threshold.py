@@ -173,7 +173,7 @@ def test_octets_that_are_no_share_are_refused(insecure_test_key: PrivateKey, rea
 
 @each_case("parties", [2, 3, 5])
 def test_all_but_one_learn_nothing(insecure_test_key: PrivateKey, parties: int) -> None:
-    """Whoever is missing, the product is no 1 + m n: a uniform power of the ciphertext is still on it."""
+    """If any party is missing, the product is not 1 + m n: a uniform power of the ciphertext is still in it."""
     public_key, shares = insecure_test_key.public_key, deal(insecure_test_key, parties)
     vector = encrypted([5, -6, 0], insecure_test_key)
     partials = partials_of(vector, shares)

@@ -1,4 +1,4 @@
-"""The vector unit gives what GMP gives; where this machine has none, that is said and everything else still works."""
+"""The vector unit gives the same as GMP; a machine without one reports so, and everything else still works."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def unit_of(n: int) -> VectorUnit:
 
 
 def values(unit: VectorUnit, rows: ifma.Rows) -> list[tuple[int, int]]:
-    """The r and s of every row, which its arithmetic keeps below 2 n."""
+    """Return the r and s of every row, which its arithmetic keeps below 2 n."""
     half = unit.limbs // 2
     return list(zip(ifma._join(rows[:, :half]), ifma._join(rows[:, half:]), strict=True))
 
 
 def extremes(n: int) -> list[int]:
-    """What carries farthest, and what does not at all."""
+    """Return the numbers that carry farthest, and those without a carry."""
     return [0, 1, 2, n - 1, n, n + 1, n * (n - 1), n * n - n - 1, n * n - 1, 1 << (n.bit_length() - 1)]
 
 
@@ -85,7 +85,7 @@ def test_a_long_chain_stays_in_range() -> None:
 
 
 def _row_below_twice(unit: VectorUnit) -> ifma.Rows:
-    """The largest halves that a row may have."""
+    """Return the largest halves that a row may have."""
     half = ifma._limbs(unit.limbs // 2, [2 * unit.n - 1])
     return np.concatenate([half, half], axis=1)
 
@@ -237,7 +237,7 @@ def test_the_products_are_counted(shape: tuple[int, int], insecure_test_key: Pri
 
 
 def without_unit(n: int) -> Kernel:
-    """As on a processor that has none."""
+    """Return a kernel as on a processor without a vector unit."""
     kernel = Kernel(n)
     kernel.__dict__["unit"] = None
     return kernel

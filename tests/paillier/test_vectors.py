@@ -1,4 +1,4 @@
-"""Encrypted vectors: what they decrypt to is what integers give, or the operation is refused before it is done."""
+"""Encrypted vectors decrypt to the results of integers, or the operation is refused before it is done."""
 
 from __future__ import annotations
 
@@ -225,7 +225,7 @@ def test_ten_thousand_extreme_inputs_never_wrap(insecure_test_key: PrivateKey) -
 
 
 def test_a_decrypted_number_past_the_bound_is_refused(insecure_test_key: PrivateKey) -> None:
-    """A peer that encrypted more than the protocol allows."""
+    """A peer has encrypted more than the protocol allows."""
     vector = encrypted([3, -7, 5], insecure_test_key)
     assert decrypted(vector.within(7), insecure_test_key) == [3, -7, 5]
     with pytest.raises(RangeError, match="larger than the protocol allows") as refused:
@@ -239,7 +239,7 @@ def test_a_decrypted_number_past_the_bound_is_refused(insecure_test_key: Private
 
 def test_products_are_counted_as_the_docstrings_say(insecure_test_key: PrivateKey) -> None:
     public_key = PublicKey.from_bytes(insecure_test_key.public_key.to_bytes())
-    kernel, prepared = public_key.kernel, OwnKey(insecure_test_key)  # which multiplies mod p^2 and q^2
+    kernel, prepared = public_key.kernel, OwnKey(insecure_test_key)  # OwnKey multiplies mod p^2 and q^2
     plain, factors = Fixed.from_integers([1, 2, 3, 4, 5]), Fixed.from_integers([7, 0, -1, 1, 2])
 
     def counted(operation: Callable[[], object]) -> int:

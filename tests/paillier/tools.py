@@ -1,4 +1,4 @@
-"""What the tests of encrypted vectors share: sources of randomness, stand-ins for workers, spies."""
+"""Helpers of the tests of encrypted vectors: sources of randomness, stand-ins for workers, spies."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _source(n: int, key: PrivateKey) -> Randomisers:
 
 
 def source(key: PrivateKey) -> Randomisers:
-    """Encryptions of zero; of a small key's a table is made once."""
+    """Return a source of encryptions of zero; the table of a small key is made once."""
     return _source(key.public_key.n, key)
 
 
@@ -43,7 +43,7 @@ def encrypted(
 
 
 def integers_of(ciphertext: Ciphertext) -> list[int]:
-    """As residues mod n^2."""
+    """Return the ciphertexts as residues mod n^2."""
     return [int(integer) for integer in ciphertext.public_key.kernel.integers(ciphertext.residues)]
 
 
@@ -61,7 +61,7 @@ class PicklingWorkers:
 
 @contextmanager
 def nothing_computed(*keys: PublicKey) -> Iterator[None]:
-    """Fails where a kernel of these keys multiplied anything."""
+    """Fail if a kernel of these keys multiplied anything."""
     before = [replace(key.kernel.counts) for key in keys]
     yield
     assert [key.kernel.counts for key in keys] == before

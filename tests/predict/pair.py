@@ -1,4 +1,4 @@
-"""A bank and a shop in this process: models of known weights, and real prediction jobs on what both have published."""
+"""A bank and a shop in this process: models of known weights, and real prediction jobs on published rows of both."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ MEMBERS = {name: Member(name, role, "", "rows") for name, role in ROLES.items()}
 @dataclass
 class Pair:
     """Args:
-    features: (n, k) of the shop, of the rows r0, r1, ...
-    policy, dataset: what the shop's file says beside what it must.
+    features: (n, k) columns of the shop for the rows r0, r1, ...
+    policy, dataset: additions to the shop's file.
     """
 
     root: Path
@@ -72,10 +72,10 @@ class Pair:
             party.store.close()
 
     def train(self, name: str, weights: np.ndarray, rounding: int | None = None) -> None:
-        """As if a training of this name had ended with these weights, none of it evaluated.
+        """Write the state after a training of this name that ended with these weights, without an evaluation.
 
         Args:
-            rounding: of the shop's scores; None: as the shop itself rounds them.
+            rounding: rounding of the shop's scores; None: as the shop itself rounds them.
         """
         for party, columns in (("bank", np.linspace(-1, 1, len(self.features))[:, None]), ("shop", self.features)):
             scaling = Standardiser.fit([columns], tuple(f"c{j}" for j in range(columns.shape[1])))
@@ -93,13 +93,13 @@ class Pair:
             ModelStore(here.data_dir, here.vault).keep(part, name)
 
     def scores(self, name: str, rows: np.ndarray | None = None) -> np.ndarray:
-        """What the bank learns of the shop's part of the scores, in the order of the rows.
+        """Return what the bank learns of the shop's part of the scores, in the order of the rows.
 
         Args:
-            rows: those that both have; None: all.
+            rows: rows that both parties have; None: all.
 
         Raises:
-            BlindfitError: what the first party that fails raised.
+            BlindfitError: error of the first party that fails.
         """
         self._sessions += 1
         common = np.arange(len(self.features)) if rows is None else rows

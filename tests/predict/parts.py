@@ -13,7 +13,7 @@ from blindfit.algorithms.statistics.vertical.model import LARGEST_SCORE, Vertica
 ACTIVE, PASSIVES = "bank", ("post", "rail", "shop")
 DATA_PARTIES = (ACTIVE, *PASSIVES)
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
-STEPS = st.integers(-9 * 8192, 9 * 8192)  # of half of 2^-12
+STEPS = st.integers(-9 * 8192, 9 * 8192)  # multiples of half of 2^-12
 PLACES = st.sampled_from(["clip", "other clip", "step", "mean", "anywhere", "anywhere"])
 
 
@@ -73,7 +73,7 @@ def model_parts(draw: st.DrawFn, party: str = ACTIVE) -> VerticalModelPart:
 
 @st.composite
 def rows_for(draw: st.DrawFn, part: VerticalModelPart, most: int = 6) -> np.ndarray:
-    """Anything finite, values at the clip and half-way between two steps among them."""
+    """Draw finite rows, among them values at the clip and half-way between two steps."""
     known = dict(
         zip(part.standardiser.kept, zip(part.standardiser.mean, part.standardiser.std, strict=True), strict=True)
     )

@@ -179,7 +179,7 @@ def test_a_rows_score_depends_on_no_other_row(data):
 @LAW
 @given(st.data())
 def test_no_part_of_a_score_passes_the_bound(data):
-    """So that those of seventeen parties never wrap round."""
+    """The sum of seventeen parties' parts never wraps round."""
     part = data.draw(model_parts())
     scores = part.score_parts(data.draw(rows_for(part)))
     # Rounding: half of 2^-30 in each weight, half of 2^-12 in a bound that is no whole number of steps.

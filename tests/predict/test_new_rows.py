@@ -1,4 +1,4 @@
-"""New rows are read as the model wants them, and a job of prediction says no more than it needs."""
+"""New rows are read as the model needs them, and a job of prediction needs few options."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def read(directory: Path, **dataset: Any) -> PartyRows:
     part = prediction._part(parameters(), me())
     snapshot, scale = published(prediction._party.snapshots, "new", skip_unreadable=True), part.standardiser
     prediction.check(parameters(), me())
-    source = snapshot.scored_by(scale.record, scale.columns, scale.means())
+    source = snapshot.for_model(scale.record, scale.columns, scale.means())
     return read_rows(source, labels=False, report=lambda *_: None)
 
 
@@ -120,7 +120,7 @@ def test_a_column_of_the_model_that_is_not_there_is_named(directory):
 
 
 def test_a_missing_value_becomes_the_mean_of_training(directory):
-    """And not that of the new rows: a score depends on its own row alone."""
+    """The mean of the new rows is not used: a score depends only on its own row."""
     write(directory, ["id", "c0", "c1", "c2"], ["a", 1, "", 3], ["b", 4, 500, 6])
     rows = read(directory, missing="mean")
     assert rows.features[0].tolist() == [1.0, part_of().standardiser.mean[1], 3.0]
@@ -235,7 +235,7 @@ def job(**values: Any) -> Job:
         ({"split": {"test_fraction": 0.3}}, "[split] does nothing in a predict job"),
         ({"taylor": {"epochs": 3}}, "[taylor] does nothing in a predict job"),
         ({"privacy": {"epsilon": 1.0}}, "[privacy] does nothing in a predict job"),
-        ({"align": {"method": "linkage", "fields": ["a", "b", "c"]}}, "none can be scored"),
+        ({"align": {"method": "linkage", "fields": ["a", "b", "c"]}}, "no row can be scored"),
         ({"parties": {k: v for k, v in PARTIES.items() if k != "keys"}}, "exactly one key-node"),
         ({"parties": {k: v for k, v in PARTIES.items() if k != "shop"}}, "1 to 16 passive"),
     ],
@@ -307,7 +307,7 @@ def test_a_directory_without_the_report_of_a_training(job_file, content):
 
 
 def ended(**summary: Any) -> JobSession:
-    """As if a prediction had ended, of which the bank told this."""
+    """Return a session as if a prediction had ended with this report of the bank."""
     session = JobSession(job(), {}, None, id="predict-1")  # type: ignore[arg-type]
     session.state, session.seconds = "DONE", {"job": 1.0}
     session.summaries = {"bank": {"timing.read_s": 0.1, **summary}}
@@ -317,7 +317,7 @@ def ended(**summary: Any) -> JobSession:
 @each_case("rows", [None, True, 3.0, "3", (3,), -1])
 def test_an_active_party_that_tells_no_number_of_rows(tmp_path, rows):
     told = {} if rows is None else {"rows.common": rows}
-    with pytest.raises(DataError, match=r"what bank reports: rows\.common is "):
+    with pytest.raises(DataError, match=r"the report of bank: rows\.common is "):
         write_report(ended(**told, **{"model.in_shares": False}), tmp_path, [])
     assert list(tmp_path.iterdir()) == []
 
@@ -325,7 +325,7 @@ def test_an_active_party_that_tells_no_number_of_rows(tmp_path, rows):
 @each_case("in_shares", [None, 1, "yes"])
 def test_an_active_party_that_does_not_tell_what_scored(tmp_path, in_shares):
     told = {} if in_shares is None else {"model.in_shares": in_shares}
-    with pytest.raises(DataError, match=r"what bank reports"):
+    with pytest.raises(DataError, match=r"the report of bank"):
         write_report(ended(**told, **{"rows.common": 3}), tmp_path, [])
     assert list(tmp_path.iterdir()) == []
 
@@ -342,17 +342,17 @@ def test_scores_are_named_by_the_report_of_this_session_alone(tmp_path, session,
         "timing": {},
     }
     (tmp_path / "bank" / "report.json").write_text(json.dumps(report))
-    (tmp_path / "bank" / "model.json").write_text("{}")  # of a training
+    (tmp_path / "bank" / "model.json").write_text("{}")  # model of a training
     told = {"rows.common": 3, "model.in_shares": False}
     page = write_report(ended(**told), tmp_path, ["bank"]).html_path.read_text()
     assert ("&lt;b&gt;scores.csv" in page) == known
-    assert ("keeps them, with its own report" in page) != known
+    assert ("keeps the scores with its own report" in page) != known
 
 
 def test_the_page_of_a_model_in_shares_says_so(tmp_path):
     page = write_report(ended(**{"rows.common": 3, "model.in_shares": True}), tmp_path, []).html_path.read_text()
     assert "nobody has a weight" in page
-    assert "It dealt, under seeds of this prediction alone" in page
+    assert "It dealt with seeds of only this prediction" in page
 
 
 def test_scores_in_short_are_of_the_rows():
@@ -371,9 +371,9 @@ def test_scores_in_short_are_of_the_rows():
 def test_it_is_said_what_one_passive_party_cannot_hide():
     roles = Roles("bank", ("shop",), "keys")
     one = who_learnt_what(roles, 1)
-    assert "the scores of 1 row; less its own part these are the other's" in one["bank"]
+    assert "the scores of 1 row; the scores minus its own part are the other party's part" in one["bank"]
     two = who_learnt_what(Roles("bank", ("post", "shop"), "keys"), 3)
-    assert "it learnt none but its own" in two["bank"]
+    assert "of which it learnt only its own" in two["bank"]
     assert sorted(two) == ["bank", "keys", "post", "shop"]
     assert all("no score" in two[name] for name in ("keys", "post", "shop"))
 
@@ -385,7 +385,7 @@ def test_every_session_that_a_coordinator_makes_is_a_name():
 
 @pytest.mark.parametrize("kind", [ConfigError, DataError])
 def test_a_party_on_this_machine_is_quoted(tmp_path, kind):
-    """It tells a coordinator less than its own log says."""
+    """The party reports less to a coordinator than to its own log."""
     for name, error in (("bank", kind.__name__), ("shop", "PeerAborted")):
         (tmp_path / name).mkdir()
         record = {"event": "call failed", "error": error, "reason": f"what {name} says"}

@@ -1,4 +1,4 @@
-"""Training, then joint prediction, between real processes: what a user sees when it works and when it does not."""
+"""Training, then joint prediction, between real processes: what a user sees in success and failure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SCORER = Path(__file__).parents[2] / "docs" / "scorer.py"
 
 
 def write_rows(directory: Path) -> None:
-    """Old rows with labels, new rows without; each file in an order of its own, with rows of its own."""
+    """Write old rows with labels and new rows without; each file has its own order and its own rows."""
     rng = np.random.default_rng(1)
     for suffix, count in (("", N_ROWS), ("_new", N_NEW)):
         x = rng.normal(size=(count, 6)) * 10
@@ -67,7 +67,7 @@ def scores_in(path: Path) -> list[tuple[str, float, float]]:
 
 
 def scored_alone(project: World, session: str) -> list[tuple[str, float, float]]:
-    """By the scorer that needs no library, from the parts that the parties kept and their files."""
+    """Score by the script that needs no library, from the parts that the parties kept and their files."""
     files = [(f"state/{name}/models/{session}/model.json", f"{name}_new.csv") for name in DATA_PARTIES]
     command = [sys.executable, "-I", "-S", SCORER, *(project.path(file) for pair in files for file in pair)]
     project.path("alone.csv").write_bytes(subprocess.run(command, capture_output=True, check=True).stdout)
@@ -112,7 +112,7 @@ def test_a_training_and_what_is_predicted_with_it(project):
 
 
 def its_own_page(project: World, directory: Path, expected: list[tuple[str, float, float]]) -> None:
-    """The active party's, with how its rows scored and where the scores are."""
+    """Check the active party's page, with how its rows scored and where the scores are."""
     made = project.blindfit("report", str(directory))
     assert made.returncode == 0, made.stderr
     page, told = (directory / "report.html").read_text(), json.loads((directory / "report.json").read_text())

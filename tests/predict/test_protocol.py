@@ -40,7 +40,7 @@ def seeded(seed: int) -> Callable[[int], int]:
 
 @st.composite
 def parts(draw: st.DrawFn) -> list[np.ndarray]:
-    """The active party's, then those of 1 to 5 passive ones."""
+    """Draw the active party's parts, then those of 1 to 5 passive ones."""
     n, passives = draw(st.integers(1, 6)), draw(st.integers(1, 5))
     return [np.array(draw(st.lists(PART, min_size=n, max_size=n)), np.int64) for _ in range(passives + 1)]
 
@@ -51,7 +51,7 @@ def random_parts(passives: int, n: int = 64, seed: int = 0) -> list[np.ndarray]:
 
 
 def run(held: Sequence[np.ndarray], network: LocalNetwork, uniforms: Sequence[Callable[[int], int]] | None = None):
-    """Over channels; what the active party learnt."""
+    """Run over channels, and return what the active party learnt."""
     own, *others = held
     passives = names(len(others))
     uniforms = uniforms or [seeded(100 + i) for i in range(len(others))]
@@ -73,7 +73,7 @@ def test_the_scores_are_the_sums_of_the_parts(held):
 @given(parts(), st.integers(0, 2**32))
 @settings(max_examples=25, deadline=None)
 def test_over_channels_it_is_the_specification_bit_for_bit(held, seed):
-    """With the same seeds every masked vector is the same, not the sums alone."""
+    """With the same seeds every masked vector is the same, not only the sums."""
     source, count = seeded(seed), len(held) - 1
     drawn = {(i, j): source(1 << 256) for i in range(count) for j in range(i + 1, count)}
     masked = {}
@@ -117,7 +117,7 @@ def test_sixteen_parties_at_their_bound_do_not_overflow():
 
 
 def masked_scores(parts: Sequence[np.ndarray], seed: int) -> list[np.ndarray]:
-    """What each passive party sends to the active one."""
+    """Return what each passive party sends to the active one."""
     seen = []
 
     def keep(sender: str, _receiver: str, step: str, data: bytes) -> bytes:
@@ -156,7 +156,7 @@ def test_two_runs_share_no_mask():
 
 
 def test_one_passive_party_has_nobody_to_mask_with():
-    """Its part is the score less the active party's, whatever is sent."""
+    """The party's part is the score less the active party's, in any message."""
     held = random_parts(1)
     assert masked_scores(held, 1)[0].tolist() == held[1].tolist()
 
@@ -183,7 +183,7 @@ def test_a_seed_of_another_size_names_its_sender(seed):
 
 
 def test_a_mask_that_is_missing_is_noticed():
-    """Any of them may have left it out: of n rows all look like scores with probability 4^-n."""
+    """Any of the parties may have omitted it: all n rows look like scores with probability 4^-n."""
     error = refused(replaced("p2", MaskedScores, lambda _: MaskedScores(random_parts(3)[3])))
     assert error.culprit == "p0, p1, p2"
     assert "a mask is missing" in error.reason

@@ -1,4 +1,4 @@
-"""How many models may score a person: whose scores are counted, for how long, and what raises the number."""
+"""A limit on how many models may score a person: whose scores count, for how long, and what raises the number."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def pair(tmp_path: Path, features: np.ndarray) -> Iterator[Pair]:
 
 
 def allow(pair: Pair, models: int) -> None:
-    """What the shop's operator writes into his file before he starts it again."""
+    """Raise the limit as the shop's operator does in the file before a restart."""
     pair.dataset = {**pair.dataset, "models_per_row": models}
     pair.parties["shop"].store.close()
     pair.parties["shop"] = pair._party("shop")
@@ -52,9 +52,9 @@ def allow(pair: Pair, models: int) -> None:
 def test_rows_are_counted_each_alone(pair: Pair) -> None:
     pair.scores("one", HALF)
     pair.scores("two", OTHER_HALF)
-    with pytest.raises(PolicyRefused, match="the most that it allows of a row"):
+    with pytest.raises(PolicyRefused, match="the limit of a row"):
         pair.scores("two", np.r_[OTHER_HALF, HALF[:1]])
-    pair.scores("two", OTHER_HALF[::-1])  # in whatever order alignment puts them
+    pair.scores("two", OTHER_HALF[::-1])  # in any order of the alignment
 
 
 def test_rows_that_are_left_out_do_not_move_the_count_to_others(pair: Pair) -> None:
@@ -65,9 +65,9 @@ def test_rows_that_are_left_out_do_not_move_the_count_to_others(pair: Pair) -> N
     path.write_text("\n".join([header, ",".join([name, "", *rest]), *others]) + "\n")
     pair.dataset = {"missing": "drop", "models_per_row": 1}
     allow(pair, 1)
-    pair.scores("one", np.array([0, 5]))  # of those that are left
+    pair.scores("one", np.array([0, 5]))  # two of the remaining rows
     shop = pair.parties["shop"]
-    snapshot = shop.snapshots.published("rows")
+    snapshot = shop.snapshots.require_current("rows")
     (entry,) = shop.store.reader().disclosures(subject="scores")
     known = join(shop.store.reader().people(entry.population))
     assert set(known[unpack(entry.people, len(known))]) == set(snapshot.people()[[1, 6]])
@@ -76,12 +76,12 @@ def test_rows_that_are_left_out_do_not_move_the_count_to_others(pair: Pair) -> N
 def test_a_smaller_question_forgets_no_row(pair: Pair) -> None:
     pair.scores("one")
     pair.scores("one", HALF)
-    with pytest.raises(PolicyRefused, match="the most that it allows of a row"):
+    with pytest.raises(PolicyRefused, match="the limit of a row"):
         pair.scores("two", OTHER_HALF)
 
 
 def test_the_count_outlives_the_process_and_stays_with_people_whose_rows_are_published_again(pair: Pair) -> None:
-    """Also where their ids are in upper case and their rows in another order, with other values."""
+    """This holds even if their ids are in upper case and their rows in another order, with other values."""
     pair.scores("one", HALF)
     allow(pair, 1)
     with pytest.raises(PolicyRefused, match="models_per_row"):
@@ -105,7 +105,7 @@ def test_scores_that_were_given_are_given_again_after_another_partys_question(pa
         entry = account.entry("scores", "", ["another bank"], "scores", "another model", 8, people=people)
         transaction.add_disclosure(entry)
     np.testing.assert_array_equal(pair.scores("one", HALF), first)
-    with pytest.raises(PolicyRefused, match="the most that it allows of a row"):
+    with pytest.raises(PolicyRefused, match="the limit of a row"):
         pair.scores("one", OTHER_HALF)
 
 
@@ -141,8 +141,8 @@ def test_who_publishes_is_told_what_to_declare(
 
 def test_a_declaration_that_fits_the_rows_needs_no_new_snapshot_and_another_needs_one(pair: Pair) -> None:
     first = pair.parties["shop"].snapshots.publish("rows")
-    allow(pair, 3)  # of eight columns
-    assert pair.parties["shop"].snapshots.published("rows").id == first.id
+    allow(pair, 3)  # three models of eight columns
+    assert pair.parties["shop"].snapshots.require_current("rows").id == first.id
     allow(pair, 4)
     assert pair.parties["shop"].snapshots.current("rows") is None
 
@@ -158,12 +158,12 @@ def test_the_schedule_publishes_weak_rows_with_a_caution_and_others_see_the_same
     monkeypatch.setattr(scored, "content_of", lambda row, _known: content_of(row))  # not what they held before
     monkeypatch.setattr(Snapshots, "overdue", lambda *_: True)
     snapshots.make_overdue("rows")
-    made = snapshots.published("rows")
+    made = snapshots.require_current("rows")
     assert "a party that gets scores could compute its features" in " ".join(snapshots.cautions(made))
-    assert snapshots.published("rows").id == made.id
+    assert snapshots.require_current("rows").id == made.id
     with pytest.raises(ConfigError, match="could compute its features"):
         snapshots.publish("rows")
-    assert snapshots.published("rows").id == made.id
+    assert snapshots.require_current("rows").id == made.id
 
 
 def test_a_few_rows_to_score_are_judged_by_what_their_columns_held_before(tmp_path: Path, features: np.ndarray) -> None:
@@ -202,7 +202,7 @@ def test_what_an_operator_let_pass_counts_when_he_takes_it_back(tmp_path: Path, 
 
 
 def test_scores_that_were_exact_leave_no_room_for_others(pair: Pair, features: np.ndarray) -> None:
-    """A part that says of itself that it is not rounded."""
+    """The part itself declares that it is not rounded."""
     pair.train("exact", np.ones(COLUMNS), rounding=0)
     with pytest.raises(PolicyRefused, match="more of a row than 13 bits for each model"):
         pair.scores("exact")

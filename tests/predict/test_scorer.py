@@ -100,7 +100,7 @@ def model_files(directory: Path, parties: dict[str, VerticalModelPart], session:
 
 
 def run(*arguments: object) -> subprocess.CompletedProcess[str]:
-    """Without site-packages, the environment or the project's directory: Python alone."""
+    """Run the scorer with Python only: without site-packages, the environment or the project's directory."""
     return subprocess.run([sys.executable, "-I", "-S", PATH, *map(str, arguments)], capture_output=True, text=True)
 
 
@@ -150,7 +150,7 @@ def _split(parts: list[np.ndarray]) -> tuple[np.ndarray, list[np.ndarray]]:
 
 
 def _pairs(files: list[Path]) -> list[Path]:
-    """So that `reversed` turns the pairs round, and not the files of a pair."""
+    """Return the pairs of files, so that `reversed` turns the pairs round, and not the files of a pair."""
     return [file for pair in zip(files[1::2], files[::2], strict=True) for file in pair]
 
 
@@ -188,7 +188,7 @@ def refused(*arguments: object) -> str:
 
 
 def test_a_reader_that_has_read_enough_ends_the_command_without_a_word(tmp_path):
-    """As `| head` does."""
+    """The command `| head` does this."""
     names = ["c0", "c1", "c2"]
     rng = np.random.default_rng(6)
     written.write_json(tmp_path / "model.json", make.walr(TableRecord.of_numbers(names), rng).to_dict())

@@ -1,4 +1,4 @@
-"""Findings of the pre-flight, by what they say."""
+"""Findings of the pre-flight, by their texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ids of which none is in common: what they differ in is counted, and no id is shown."""
+"""If no ids are in common, their differences are counted, and no id is shown."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ SAID = "0 common rows: no id is in the tables of all parties"
 @pytest.mark.parametrize(
     ("ours", "theirs", "said"),
     [
-        (["a1", "b2", "c3"], ["A1", "B2", "D4"], f"{SAID}, and 2 would be but for capitals"),
-        (["a 1"], ["a1"], f"{SAID}, and 1 would be but for white space within"),
-        (["0042", "7"], ["42", "9"], f"{SAID}, and 1 would be but for leading zeros"),
-        (["P42"], ["ID-42"], f"{SAID}, and 1 would be but for leading letters"),
-        (["P 042"], ["p42"], f"{SAID}, and 1 would be but for all of these"),
+        (["a1", "b2", "c3"], ["A1", "B2", "D4"], f"{SAID}; 2 would be in all tables without capitals"),
+        (["a 1"], ["a1"], f"{SAID}; 1 would be in all tables without white space within"),
+        (["0042", "7"], ["42", "9"], f"{SAID}; 1 would be in all tables without leading zeros"),
+        (["P42"], ["ID-42"], f"{SAID}; 1 would be in all tables without leading letters"),
+        (["P 042"], ["p42"], f"{SAID}; 1 would be in all tables without all of these"),
         (["anna"], ["ben"], SAID),
     ],
 )

@@ -1,4 +1,4 @@
-"""`blindfit check` of a training in shares: what it finds in the files that are here, and what it would take."""
+"""`blindfit check` of a training in shares: its findings in the local files, and the cost."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def test_who_learns_what_and_if_whom_colludes(shares: World) -> None:
     findings = shares.check()
     for who in ("bank (active party)", "each of post and shop (passive parties)", "notary (key node)", "coordinator"):
         assert who in said(findings, "who learns what")
-    assert "With any one of bank, post and shop it reads everything" in said(findings, "who colludes")
+    assert "Together with any one of bank, post and shop it reads everything" in said(findings, "who colludes")
     assert "MACs make all others abort" in said(findings, "who colludes")
-    assert "notary alone can make the result wrong" in said(findings, "out of the model")
+    assert "notary can make the result wrong by itself" in said(findings, "out of the model")
     assert "MACs make" not in said(shares.check("falcon.security=semi-honest"), "who colludes")
 
 
@@ -41,7 +41,7 @@ def test_who_learns_what_and_if_whom_colludes(shares: World) -> None:
 def test_policies_of_all_parties(shares: World) -> None:
     shares.set("policy", {"systems": ["taylor"]}, "shop")
     assert [text.partition(" (")[0] for text in levels(shares.check(), "refuses")] == [
-        "shop: shop refuses the job: protocol: falcon is not one that it takes part in"
+        "shop: shop refuses the job: protocol: falcon is not a system in which it takes part"
     ]
 
 
@@ -54,8 +54,8 @@ def test_labels_go_with_the_model(shares: World) -> None:
     findings = shares.check("falcon.model=linear")
     assert not levels(findings, "refuses")
     assert "residuals are right up to" in said(findings, "field")
-    assert "scores up to 56 deviations of the label, which nothing proves" in said(findings, "range")
-    assert "the sum of the squared errors" in said(findings, "who learns what")
+    assert "scores up to 56 deviations of the label; nothing proves" in said(findings, "range")
+    assert "The sum of the squared errors" in said(findings, "who learns what")
 
 
 def test_a_party_that_is_elsewhere(shares: World) -> None:
@@ -78,7 +78,7 @@ def test_too_few_rows_in_common(shares: World) -> None:
     shares.columns("shop", id=np.array([i if n < 300 else f"v{n}" for n, i in enumerate(ids)]))
     assert not any(text.startswith("psi") for text in levels(shares.check(), "refuses"))
     refused = levels(shares.check("align.min_common=400"), "refuses")
-    few = "rows in common are fewer than the job asks for: set align.min_common = "
+    few = "rows in common are fewer than the job needs: set align.min_common = "
     assert any(few in text for text in refused), refused
     shares.columns("shop", id=np.array([f"v{n}" for n in range(650)]))
     assert "trial: 0 common rows" in only(shares.check(), "refuses")
@@ -87,7 +87,7 @@ def test_too_few_rows_in_common(shares: World) -> None:
 def test_many_columns_and_few_test_rows(shares: World) -> None:
     shares.columns("bank", **{f"more{j}": np.random.default_rng(j).normal(size=N_ROWS).round(3) for j in range(33)})
     warnings = levels(shares.check("split.test_fraction=0.1"), "warning")
-    assert warnings == ["rows: 60 test rows make rough figures: set split.test_fraction = 0.2, or more"]
+    assert warnings == ["rows: 60 test rows give rough figures: set split.test_fraction = 0.2, or more"]
     assert levels(shares.check("split.test_fraction=0.25"), "warning") == [
         "rows: 390 rows for 43 weights are few: use at most 39 columns; a larger falcon.l2 lets you use more of them"
     ]
@@ -108,18 +108,18 @@ def test_a_constant_column_and_rows_that_stand_out(shares: World) -> None:
 @pytest.mark.parametrize(("waves", "bound"), [("narrow", 12), ("medium", 28), ("wide", 56)])
 def test_the_range_is_not_proved(shares: World, waves: str, bound: int) -> None:
     told = said(shares.check(f"falcon.waves={waves}"), "range")
-    assert f"scores up to {bound} (falcon.waves = {waves}), which nothing proves beforehand" in told
-    assert "one bit is opened, and if a score was larger the training ends" in told
+    assert f"scores up to {bound} (falcon.waves = {waves}); nothing proves that beforehand" in told
+    assert "one bit is opened, and training ends if a score was larger" in told
 
 
 def test_numbers_that_do_not_fit(shares: World) -> None:
-    """At such a rate each step takes away more than a weight is."""
+    """Each step takes away more than a weight at this rate."""
     findings = shares.check("falcon.learning_rate=10", "falcon.l2=0.5")
     assert "falcon.learning_rate times falcon.l2 is 1 or more" in only(findings, "refuses")
-    assert not said(findings, "time")  # of a training that cannot be
+    assert not said(findings, "time")  # the training is impossible
 
 
-# --- what weights tell of labels -----------------------------------------------------------------------------
+# --- what weights reveal about labels -------------------------------------------------------------------------
 
 
 def test_bits_of_opened_weights(shares: World) -> None:
@@ -127,21 +127,21 @@ def test_bits_of_opened_weights(shares: World) -> None:
     findings = shares.check()
     told = said(findings, "weights")
     assert "in steps of 1/32 from -4 to 4, 8 bits each" in told
-    assert "4 weights of a passive party have 32 bits of 420 labels at most, 0.08 of each" in told
+    assert "4 weights of a passive party have at most 32 bits about 420 labels, 0.08 of each" in told
     account = said(findings, "account")
     assert "at most 38 bits about the labels of loans are revealed" in account
     assert "No single person is promised anything" in account
-    assert "with 0 bits revealed before, that stays within 150 bits for these people" in account
-    assert "there is room for 2 more such trainings" in account
+    assert "with 0 bits revealed before, this stays within 150 bits for these people" in account
+    assert "for these people, which allow 2 more such trainings" in account
 
 
 def test_too_many_passive_columns(shares: World) -> None:
-    """105 bits are a quarter of 420 labels: 12 weights of 8, and 5 of where 20 epochs end."""
+    """105 bits are a quarter of 420 labels: 12 weights of 8 bits, and 5 bits for the place where 20 epochs end."""
     more = {f"more{j}": np.random.default_rng(j).normal(size=N_ROWS).round(3) for j in range(10)}
     shares.columns("post", **dict(list(more.items())[:8]))
     findings = shares.check()
     assert not levels(findings, "refuses")
-    assert "there is room for no such training more" in said(findings, "account")
+    assert "for these people, which allow no further training like this" in said(findings, "account")
     shares.columns("post", **more)
     refused = only(shares.check(), "refuses")
     assert "a passive party could learn 0.28 bits of each label from its weights (at most 0.25)" in refused
@@ -149,7 +149,7 @@ def test_too_many_passive_columns(shares: World) -> None:
 
 
 def test_trainings_before_count(shares: World) -> None:
-    """Also before the newest snapshot: 38 bits more stay within 150 after 90, and not after 120."""
+    """Trainings before the newest snapshot count too: 38 more bits stay within 150 after 90, and not after 120."""
     for bits, fits in ((90, True), (30, False)):
         shares.publish("bank", "loans")
         with shares.store("bank") as store, store.transaction() as transaction:
@@ -162,7 +162,7 @@ def test_trainings_before_count(shares: World) -> None:
         if fits:
             assert not levels(findings, "refuses")
             assert "with 90 bits revealed before" in said(findings, "account")
-    assert "with trainings before on the same people, its weights could tell more" in only(findings, "refuses")
+    assert "with earlier trainings on the same people, its weights could reveal more" in only(findings, "refuses")
     told = said(findings, "account")
     assert "120 of at most 150 bits about these people's labels were revealed before" in told
     assert "`blindfit ledger PARTY.TOML --reset-account DATASET --reason TEXT`" in told
@@ -176,7 +176,7 @@ def test_weights_as_they_are(shares: World) -> None:
     findings = shares.check(unsafe)
     assert not levels(findings, "refuses")
     assert [text.split(":")[0] for text in levels(findings, "warning")] == ["falcon.unsafe", "weights"]
-    assert "nearly a gradient, which gives labels away" in said(findings, "weights")
+    assert "nearly a gradient, which reveals labels" in said(findings, "weights")
 
 
 # --- what it takes -----------------------------------------------------------------------------------------------
@@ -185,7 +185,10 @@ def test_weights_as_they_are(shares: World) -> None:
 def test_time_rounds_and_bytes(shares: World) -> None:
     findings = shares.check()
     assert "20 epochs, or fewer, of" in said(findings, "time")
-    assert "100 ns for each number that is dealt, 400 where it is compared" in said(findings, "time")
+    assert (
+        "100 ns for each number that is dealt, from a small training now, 400 ns for a number that is compared"
+        in said(findings, "time")
+    )
     assert "40 ms from party to party add" in said(findings, "rounds")
     assert "MB to send" in said(findings, "bytes")
     assert "from the key node to the active party" in said(findings, "bytes")
@@ -195,16 +198,16 @@ def test_time_rounds_and_bytes(shares: World) -> None:
 
 
 def rounds(findings: list[Finding]) -> int:
-    """In all."""
+    """Return the number of rounds in all."""
     return int(said(findings, "rounds").split(" in all")[0].split()[-1].replace(",", ""))
 
 
 def test_weights_that_stay_shared_tell_nothing(shares: World) -> None:
-    """As many columns as would be refused if their weights were opened."""
+    """There are as many columns as would be refused if their weights were opened."""
     shares.columns("post", **{f"more{j}": np.random.default_rng(j).normal(size=N_ROWS).round(3) for j in range(10)})
     assert 'or set falcon.weights = "shared"' in only(shares.check(), "refuses")
     findings = shares.check("falcon.weights=shared")
     assert not levels(findings, "refuses")
     told = said(findings, "weights")
-    assert "stay in shares: nobody gets one" in told
-    assert "only where training ends tells of labels, 0.014 bits of each" in told  # log2(61) / 420
+    assert "stay in shares: nobody gets a weight" in told
+    assert "only the end of training reveals something about labels, 0.014 bits of each" in told  # log2(61) / 420

@@ -1,4 +1,4 @@
-"""What is counted beforehand is what a training does."""
+"""The costs counted before a training are those of the training."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from tests.falcon.local import KEY_NODE, Case, train
 from tests.falcon.selecting import grid
 
 MOMENTUM = OptimiserSettings(learning_rate=0.3, l2=0.0, optimiser="momentum", momentum=0.5)
-FRAME_BYTES = 200  # of a message: names, lengths
+FRAME_BYTES = 200  # overhead of a message: names, lengths
 
 
 @pytest.fixture
 def sat(monkeypatch: pytest.MonkeyPatch) -> list[DataSeat]:
-    """The data parties' seats of the trainings that a test runs."""
+    """Roles of the data parties in the trainings that a test runs."""
     made: list[DataSeat] = []
 
     def seated(*arguments: Any, **options: Any) -> DataSeat:

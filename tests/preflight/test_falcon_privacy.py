@@ -26,11 +26,11 @@ def test_noise_and_what_it_costs(private: World) -> None:
     private.columns("bank", paid=(private.table("bank")["bank0"] > 0).astype(int))
     findings = private.check("falcon.learning_rate=2")
     assert not levels(findings, "refuses")
-    assert "on each coordinate of a batch's mean gradient, 3 parties' together" in said(findings, "noise")
+    assert "noise of 3 parties together: standard deviation" in said(findings, "noise")
     losses = said(findings, "expected loss")
-    assert "of the training rows, in 3 trials with such noise" in losses
-    assert "by a constant alone" in losses
-    assert "as bounded as a right one, and nobody is told" in said(findings, "range")
+    assert "loss of the training rows in 3 trials with this noise" in losses
+    assert "with only a constant" in losses
+    assert "within the same bounds, and nobody learns of it" in said(findings, "range")
     assert "budget of customers: epsilon 0 of 2 is spent" in said(findings, "shop")
     assert not said(findings, "weights")
 
@@ -62,7 +62,7 @@ def test_a_large_delta(private: World) -> None:
 
 
 def test_the_forecast_is_of_the_same_descent(private: World) -> None:
-    """At a large epsilon noise changes next to nothing."""
+    """Noise changes almost nothing at a large epsilon."""
     private.set("policy.max_epsilon", 50.0)
     private.set("populations.customers.epsilon", 50.0, *DATA_PARTIES)
     losses = said(private.check("privacy.epsilon=50"), "expected loss")

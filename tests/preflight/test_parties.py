@@ -1,4 +1,6 @@
-"""What the pre-flight says of the parties themselves: by their files, or, where only an address is known, by asking."""
+"""Findings of the pre-flight about the parties themselves: from their files, or from their answers if only an address
+is known.
+"""
 
 from __future__ import annotations
 
@@ -82,10 +84,12 @@ def test_where_a_party_is_must_be_said(prediction: World) -> None:
         ConfigError, match=r"^parties\.post\.config is missing: `blindfit run` starts every party here( \(|$)"
     ):
         launcher.party_settings(job, "post")
-    with pytest.raises(ConfigError, match=r"^parties\.bank\.address is missing: `blindfit submit` needs to know where"):
+    with pytest.raises(
+        ConfigError, match=r"^parties\.bank\.address is missing: `blindfit submit` needs the address of"
+    ):
         reaching.addresses_of(job)
     with pytest.raises(
-        ConfigError, match=r"^\[coordinator\] is missing: parties that are up ask who proposes the job( \(|$)"
+        ConfigError, match=r"^\[coordinator\] is missing: running parties need the identity of the coordinator( \(|$)"
     ):
         reaching.coordinator_identity(job)
 
@@ -99,7 +103,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 async def asked(authority: Path, directory: Path, *parties: tuple[str, str, str], **values: Any) -> list[Finding]:
-    """A measurement server of this process is up as meter; at the addresses of all others nobody is.
+    """Check a job with a running measurement server, meter; nobody listens at the addresses of all others.
 
     Args:
         parties: name, role and dataset.
@@ -121,7 +125,7 @@ SHOP = ("shop", "active", "rows")
 
 async def test_parties_of_which_one_is_up(authority: Path, tmp_path: Path) -> None:
     shop, meter = await asked(authority, tmp_path, SHOP, ("meter", "measurement", "labels"))
-    assert meter == Finding("ok", "meter", f"is up: measurement, version {__version__}")
+    assert meter == Finding("ok", "meter", f"is running: measurement, version {__version__}")
     assert (shop.level, shop.about) == ("refuses", "shop")
     assert shop.text.startswith(
         "cannot reach shop at 127.0.0.1:1 at step connect: Connection refused (start `blindfit "
@@ -141,7 +145,7 @@ async def test_a_party_that_may_not_be_asked_is_one_line(authority: Path, tmp_pa
 @pytest.mark.parametrize(
     ("parties", "values", "said"),
     [
-        ([SHOP, ("meter", "measurement", "clicks")], {}, ["dataset: it has none named clicks"]),
+        ([SHOP, ("meter", "measurement", "clicks")], {}, ["dataset: it has no dataset named clicks"]),
         (
             [("meter", "active", "labels"), ("shop", "measurement", "rows")],
             {},
@@ -150,7 +154,7 @@ async def test_a_party_that_may_not_be_asked_is_one_line(authority: Path, tmp_pa
         (
             [SHOP, ("meter", "measurement", "labels")],
             {"protocol": "label-dp"},
-            ["protocol: label-dp is not one that it takes part in"],
+            ["protocol: label-dp is not a system in which it takes part"],
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""What the pre-flight says of a training by python-paillier."""
+"""Findings of the pre-flight about a training by python-paillier."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.world import World
 
 
 def test_the_reference_engine_is_timed_by_itself(insecure_test_key: PrivateKey) -> None:
-    """Its sums of products take a power for each element, its randomisers r^n: 1,700 products, of which 30 are."""
+    """The engine's sums of products take a power for each element, and its randomisers r^n, some 1,700 products."""
     measured = measure_reference(2048)
     assert 0 < 50 * measured.product_s < measured.randomiser_s
     cost = cost_of(case_of(insecure_test_key, n_passive=2))

@@ -1,4 +1,4 @@
-"""`blindfit check` of a vertical training: what it finds in the files that are here, and what it would take."""
+"""`blindfit check` of a vertical training: its findings in the local files, and the cost."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_a_job_without_trouble(project: World) -> None:
 
 
 def test_a_check_leaves_nothing_behind(project: World) -> None:
-    """No database, also at a key node, which has nothing to publish."""
+    """A key node gets no database either: it has nothing to publish."""
 
     def files() -> dict[Path, bytes]:
         return {path: path.read_bytes() for path in project.root.rglob("*") if path.is_file()}
@@ -59,7 +59,7 @@ def test_an_unsafe_flag_is_a_warning_where_every_party_lets_it_pass(project: Wor
 
 
 def test_an_unsafe_flag_that_a_party_does_not_let_pass(project: World) -> None:
-    """Of any role; an operator who is asked decides for himself."""
+    """This holds for any role; an operator who is asked decides personally."""
     project.set("policy.unsafe", ["label-bits"])
     project.set("policy.unsafe", None, "shop", "notary")
     project.set("policy", {"systems": ["taylor"], "approve": "ask"}, "bank")
@@ -77,7 +77,7 @@ def test_policies_of_all_parties(project: World) -> None:
     project.set("policy", {"systems": ["walr"], "max_epsilon": 0.5, "approve": "ask"}, "shop")
     findings = project.check("privacy.epsilon=0.8")
     assert [text.partition(" (")[0] for text in levels(findings, "refuses")] == [
-        "shop: shop refuses the job: protocol: taylor is not one that it takes part in",
+        "shop: shop refuses the job: protocol: taylor is not a system in which it takes part",
         "shop: shop refuses the job: privacy.epsilon: 0.8 is more than its max_epsilon = 0.5",
     ]
     assert "its operator approves each job" in said(findings, "shop")
@@ -94,7 +94,7 @@ def test_a_delta_that_is_too_large(project: World) -> None:
 def test_whose_keys_are_kept_unlocked(project: World) -> None:
     project.set("secrets", {"passphrase_file": "words"}, "shop")
     project.set("identity.passphrase_file", "words", "bank")  # the same for both
-    said = [f.about for f in project.check() if "keeps its keys and checkpoints unlocked" in f.text]
+    said = [f.about for f in project.check() if "keeps its keys and checkpoints without encryption" in f.text]
     assert said == ["post", "notary"]
 
 
@@ -136,7 +136,7 @@ def test_too_few_rows_in_common(project: World) -> None:
     ids = project.table("shop")["id"]
     project.columns("shop", id=np.array([i if n < 100 else f"v{n}" for n, i in enumerate(ids)]))
     refused = levels(project.check("align.min_common=200"), "refuses")
-    reason = "rows in common are fewer than the job asks for: set align.min_common = "
+    reason = "rows in common are fewer than the job needs: set align.min_common = "
     assert any(reason in text for text in refused)
 
 
@@ -149,7 +149,7 @@ def test_many_features_and_few_test_rows(project: World) -> None:
     project.columns("post", **{f"more{j}": np.random.default_rng(j).normal(size=N_ROWS).round(3) for j in range(26)})
     warnings = levels(project.check("split.test_fraction=0.1"), "warning")
     assert "rows: 450 rows for 36 weights" not in warnings
-    assert any("60 test rows make rough figures" in text for text in warnings)
+    assert any("60 test rows give rough figures" in text for text in warnings)
     few = levels(project.check("split.test_fraction=0.5"), "warning")
     assert any("210 rows for 36 weights are few" in text for text in few)
 
@@ -175,10 +175,10 @@ def test_few_test_rows(small: World) -> None:
 
 
 def test_label_bits_count_all_passive_columns(project: World) -> None:
-    """6 columns at jitter .25: 3 log2(5) = 7 bits."""
+    """6 columns at jitter 0.25: 3 log2(5) = 7 bits."""
     assert "at most 7 bits about its 128 labels, to all 6 passive columns" in said(project.check(), "labels")
     refused = levels(project.check("taylor.batch_rows=20"), "refuses")
-    assert any("the 6 columns of all passive parties could give away 7 bits" in text for text in refused)
+    assert any("the 6 columns of all passive parties could reveal 7 bits" in text for text in refused)
 
 
 @pytest.mark.parametrize(
@@ -297,7 +297,7 @@ def test_linked_rows(project: World) -> None:
     assert "650 slots" in said(findings, "linkage")
     assert "0 to test on" in said(findings, "split")
     assert not levels(findings, "refuses")
-    assert "to ask by whether 100 rows match who is in the other's data" in said(findings, "out of the model")
+    assert "to test by whether 100 rows match who is in the other party's data" in said(findings, "out of the model")
     few = "align.min_common: 99 is less than its policy.taylor.min_linked = 100"
     reason = f"{few}: set align.min_common = 100, or more"
     refused = levels(project.check("align.min_common=99"), "refuses")
@@ -310,7 +310,7 @@ def test_linked_rows(project: World) -> None:
 def test_time_and_bytes(project: World) -> None:
     findings = project.check()
     assert "20 epochs, or fewer, of" in said(findings, "time")
-    assert "us a product mod n^2" in said(findings, "time")
+    assert "µs for a product mod n^2" in said(findings, "time")
     assert "MB to send" in said(findings, "bytes")
     assert "20 epochs of" in said(project.check("taylor.patience=0"), "time")
 
@@ -322,4 +322,4 @@ def test_at_a_small_epsilon_more_fresh_noise_is_advised(
     findings = project.check(f"privacy.epsilon={epsilon}", f"taylor.gradient_noise={noise}")
     hidden = said(findings, "post")
     assert "hides columns of few values" in hidden
-    assert ("at this epsilon less than 3 would (taylor.gradient_noise)" in hidden) == less
+    assert ("less than 3 would do at this epsilon (taylor.gradient_noise)" in hidden) == less

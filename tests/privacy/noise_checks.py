@@ -1,4 +1,4 @@
-"""Statistical verdicts on samples, each with a false alarm once in a million at most."""
+"""Statistical verdicts on samples, each with a false alarm at most once in a million."""
 
 from __future__ import annotations
 
@@ -18,13 +18,15 @@ Draw = Callable[[int], "np.ndarray"]
 
 
 def seeded(seed: int) -> UniformInt:
-    """Python's generator; below 2^50 a float is enough, and `randrange` would be a third of all the time of a draw."""
+    """Draw with Python's generator; below 2^50 a float is enough, and `randrange` would take a third of
+    a draw's time.
+    """
     dice = random.Random(seed)
     return lambda m: int(dice.random() * m) if m < 1 << 50 else dice.randrange(m)
 
 
 def faults_of_normal(samples: np.ndarray, noise_std: float) -> list[str]:
-    """What speaks against N(0, noise_std^2): none, or some of mean, variance, tails, shape.
+    """Return the faults found against N(0, noise_std^2): some of mean, variance, tails, shape, or nothing.
 
     Each of the four has a fortieth of FALSE_ALARM, so that a test may ask ten times. The laws are those of finite
     samples: a plain z-score of the fourth moment passes its limit ten times as often as it should.
@@ -46,7 +48,7 @@ def rejected_by_majority(draw: Draw, noise_std: float, n: int, votes: int) -> bo
 
 
 def chi_square_p_value(samples: list[int], pmf: Callable[[int], float]) -> float:
-    """How well integers agree with a law; cells with less than five expected are pooled."""
+    """Test how well integers agree with a law; cells with an expected count below five are pooled."""
     n, reach = len(samples), 0
     while n * pmf(reach + 1) >= 5:
         reach += 1
@@ -63,7 +65,7 @@ def chi_square_p_value(samples: list[int], pmf: Callable[[int], float]) -> float
 
 
 def empirical_epsilon(hits: int, neighbour_hits: int, n: int, delta: float) -> float:
-    """A lower bound on epsilon at this delta from one event's counts in n releases of each neighbour."""
+    """Return a lower bound on epsilon at this delta from one event's counts in n releases of each neighbour."""
     likely = stats.beta.ppf(FALSE_ALARM, hits, n - hits + 1) if hits else 0.0
     unlikely = stats.beta.isf(FALSE_ALARM, neighbour_hits + 1, n - neighbour_hits)
     return math.log((likely - delta) / unlikely) if likely > delta else 0.0

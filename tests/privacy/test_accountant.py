@@ -57,7 +57,9 @@ def random_composition(rng: random.Random) -> list[ReleaseEvent]:
 
 
 def library_epsilon(events: list[ReleaseEvent], delta: float, *, pessimistic: bool) -> float:
-    """dp_accounting's bound, event by event on a coarse grid: above the truth or below it, as asked."""
+    """Compute dp_accounting's bound, event by event on a coarse grid: above the truth if pessimistic, otherwise below
+    it.
+    """
     makers = {"gaussian": pld.from_gaussian_mechanism, "laplace": pld.from_laplace_mechanism}
     parts = [
         makers[event.mechanism](
@@ -171,7 +173,7 @@ def of(neighbours: str, *multipliers: float) -> list[ReleaseEvent]:
 
 
 def test_label_dp_and_replaced_rows_compose_to_what_a_changed_label_tells() -> None:
-    """For one changed label a release of either kind is a release that bounds it: exact, as of one kind."""
+    """For one changed label, a release of either kind is a release that bounds it: exact, as if of one kind."""
     mixed = [*of(LABEL, 2.0, 5.0), *of(REPLACED, 3.0)]
     assert common_neighbours(mixed) == LABEL
     assert composed_epsilon(mixed, 1e-5) == composed_epsilon(of(LABEL, 2.0, 5.0, 3.0), 1e-5)
@@ -185,7 +187,7 @@ def test_replaced_rows_alone_keep_their_stronger_promise() -> None:
 
 
 def test_what_is_spent_by_neighbours() -> None:
-    """Label DP says nothing of features: what protects whole rows is counted by itself, and is the smaller part."""
+    """Label DP does not protect features: protection of whole rows is counted separately, and is the smaller part."""
     labels, rows = of(LABEL, 2.0, 5.0), of(REPLACED, 3.0, 4.0)
     spent = spent_by_neighbours([*labels, *rows], 1e-5)
     assert spent == {LABEL: composed_epsilon([*labels, *rows], 1e-5), REPLACED: composed_epsilon(rows, 1e-5)}
@@ -291,7 +293,7 @@ def test_another_spelling_is_not_an_event(text: str) -> None:
 def test_a_budget_admits_a_run_of_samples_of_its_size(
     epsilon: float, delta: float, multiplier: float, sampling: Sampling
 ) -> None:
-    """Also a run of many iterations with little noise, and one whose losses are tiny."""
+    """A budget also admits a run of many iterations with little noise, and one whose losses are tiny."""
     assert fits([], ReleaseEvent("sampled-gaussian", multiplier, NEIGHBOURS, sampling), epsilon, delta)
 
 

@@ -1,4 +1,4 @@
-"""What a receipt says of all charges: bounded for any history, exact for a few, and never less than they were."""
+"""A receipt's sum of all charges is bounded for any history, exact for a few charges, and never too small."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_what_is_left_is_never_less_than_was_lost_and_hardly_more(history: list[
     left = list(Charges.of(charged(history)).without(charged(beginning), []))
     events = [event for _, event in paid(left)]
     for cost in (inverse_variance, epsilon):
-        # A term may be a unit too many, and a float a last bit.
+        # A term may be one unit too large, and a float one last bit.
         assert cost(lost) <= cost(events) <= cost(lost) * (1 + Fraction(1, 2**50)) + Fraction(20, 2**100)
 
 
@@ -72,7 +72,7 @@ A_LAST_BIT = [  # a sum in two parts, each of them rounded
 @given(HISTORIES, st.integers(0, 12), st.integers(0, 12))
 @example(A_LAST_BIT, 0, 5)
 def test_what_was_recovered_is_not_recovered_again(history: list[ReleaseEvent], kept: int, shown: int) -> None:
-    """First by an older receipt, then by the newest; then by any."""
+    """First an older receipt is used, then the newest; then any."""
     beginning = charged(history[:kept])
     older, newest = Charges.of(charged(history[: max(kept, shown)])), Charges.of(charged(history))
     recovered: list[CountedCharge] = []
@@ -123,7 +123,7 @@ def test_later_charges_cover_earlier_ones(one: list[ReleaseEvent], more: list[Re
 def test_what_was_recovered_covers_what_was_lost(
     history: list[ReleaseEvent], others: list[ReleaseEvent], kept: int
 ) -> None:
-    """Though others came between, and took the places of those that were counted."""
+    """This holds although other charges came between, and took the places of counted ones."""
     held = Charges.of(charged(history))
     recovered = [charge for charge, _ in paid(list(held.without(charged(history[:kept]), [])))]
     assert Charges.of([*charged(history[:kept]), *charged(others), *recovered]).covers(held)

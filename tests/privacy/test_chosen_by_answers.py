@@ -1,7 +1,7 @@
-"""A budget holds whatever an asker chooses by earlier answers, and the smaller of two valid bounds would not.
+"""A budget holds for any choices by earlier answers, and the smaller of two valid bounds would not.
 
-An asker goes on with small releases until the answers stand well for one of two neighbouring data sets, and then takes
-at once all that the ledger still admits. Each test follows the best such asker backwards from the end, and finds by
+A requester goes on with small releases until the answers favour one of two neighbouring data sets, and then takes at
+once all that the ledger still admits. Each test follows the best such requester backwards from the end, and finds by
 how much delta is passed at the budget's epsilon.
 """
 
@@ -21,7 +21,7 @@ from blindfit.algorithms.privacy.gaussian import analytic_noise_multiplier, gaus
 Floats = NDArray[np.float64]
 Limit = Callable[[ReleaseEvent | None, int], float]
 BUDGET, DELTA = 1.0, 1e-5
-EACH, MOST = 0.05, 60  # of the small releases
+EACH, MOST = 0.05, 60  # epsilon and number of the small releases
 SMALL = ReleaseEvent.pure(EACH, "one label")
 
 
@@ -34,7 +34,7 @@ def largest(holds: Callable[[float], bool], most: float) -> float:
 
 
 def after_pure(loss: Floats, last: float) -> Floats:
-    """What a last epsilon-DP release adds to delta at the budget's epsilon, by the loss so far."""
+    """Return what a last epsilon-DP release adds to delta at the budget's epsilon, by the loss so far."""
     p, left = 1 / (1 + np.exp(-last)), BUDGET - loss
     return p * np.maximum(0, -np.expm1(left - last)) + (1 - p) * np.maximum(0, -np.expm1(left + last))
 
@@ -43,7 +43,7 @@ def after_pure(loss: Floats, last: float) -> Floats:
 
 
 def losses(count: int) -> tuple[Floats, Floats]:
-    """Of so many small releases: the privacy loss by how many answers speak for the one data set, and its chances."""
+    """Return the privacy loss of this many small releases, by how many answers favour one data set, and its chances."""
     p, spoke = 1 / (1 + np.exp(-EACH)), np.arange(count + 1)
     chances = np.array([comb(count, k) * p**k * (1 - p) ** (count - k) for k in spoke])
     return (2 * spoke - count) * EACH, chances
@@ -52,10 +52,10 @@ def losses(count: int) -> tuple[Floats, Floats]:
 def delta_of_best_asker(lasts: list[float]) -> float:
     """
     Args:
-        lasts: the largest last release that is admitted after none, one, two, ... small ones.
+        lasts: largest last release that is admitted after 0, 1, 2, ... small ones.
     """
     p, value = 1 / (1 + np.exp(-EACH)), np.zeros(len(lasts) + 1)
-    for count in reversed(range(len(lasts))):  # stop here, or go on: whatever is worse
+    for count in reversed(range(len(lasts))):  # stop here, or go on: the worse of the two
         stop = after_pure(losses(count)[0], lasts[count])
         value = np.maximum(stop, p * value[1 : count + 2] + (1 - p) * value[: count + 1])
     return float(value[0])
@@ -93,7 +93,7 @@ def test_a_budget_of_responses_is_kept() -> None:
 # --- two kinds: small Gaussians, and then one epsilon-DP release ------------------------------------------------
 
 STEPS, CELLS, REACH = 40, 4001, 16
-WHOLE = analytic_noise_multiplier(BUDGET, DELTA) ** -2  # the sum of 1/s^2 that Gaussians alone may come to
+WHOLE = analytic_noise_multiplier(BUDGET, DELTA) ** -2  # the sum of 1/s^2 that only Gaussians may reach
 SUMS = np.geomspace(WHOLE / 200, WHOLE, STEPS)
 
 
@@ -104,7 +104,7 @@ def gaussians(total: float) -> ReleaseEvent:
 def delta_of_best_mixer(lasts: list[float]) -> float:
     """
     Args:
-        lasts: the largest epsilon-DP release that is admitted after Gaussians of each of SUMS.
+        lasts: largest epsilon-DP release that is admitted after Gaussians of each of SUMS.
     """
     grid = np.linspace(-REACH, REACH, CELLS) * WHOLE**0.5  # the loss less its mean, which is half of the sum
     step = grid[1] - grid[0]
@@ -135,12 +135,12 @@ def test_a_budget_of_both_kinds_is_kept() -> None:
 
     lasts = [admitted(total) for total in SUMS]
     assert lasts[0] > 0.5
-    assert delta_of_best_mixer([0.0] * STEPS) > 0.97 * DELTA  # Gaussians alone use all of it
+    assert delta_of_best_mixer([0.0] * STEPS) > 0.97 * DELTA  # Gaussians by themselves use all of it
     assert delta_of_best_mixer(lasts) < 1.02 * DELTA  # the grid's own error is half a per cent
 
 
 def test_a_few_pure_releases_cost_their_sum_next_to_gaussians_that_reveal_little() -> None:
-    """As Gaussians, the pure releases alone would cost several times as much."""
+    """Counted as Gaussians, the pure releases by themselves would cost several times as much."""
     pure = [ReleaseEvent.pure(epsilon, "one label") for epsilon in (0.25, 0.25, 0.5)]
     little = ReleaseEvent("gaussian", 10_000.0, "one label")
     assert 1.0 < spent_epsilon([*pure, little], DELTA) < 1.01

@@ -1,4 +1,4 @@
-"""Noisy gradient descent: what a run spends, how much a row can change a sum, and the law of the noise."""
+"""Noisy gradient descent: the cost of a run, the largest change of a sum by one row, and the law of the noise."""
 
 from __future__ import annotations
 
@@ -161,7 +161,9 @@ def test_a_sample_may_be_empty_or_all() -> None:
 
 
 def test_every_iteration_sums_a_sample_of_its_own() -> None:
-    """The accountant composes samples that are independent; row i has a gradient in column i alone, so sums show it."""
+    """The accountant composes independent samples. Row i has a gradient only in column i, so the sums
+    show its sample.
+    """
     n_rows, n_iterations, uniform = 40, 25, random.Random(9).randrange
     drawn, summed = [], []
 
@@ -225,7 +227,7 @@ def test_one_row_changes_the_integer_sums_by_no_more_than_the_sensitivity(case) 
 
 
 def test_the_worst_case_is_nearly_reached() -> None:
-    """So the noise is not made for more than can happen."""
+    """The noise covers no more than can happen."""
     row, none = np.array([[30.0, 40.0]]), np.zeros(2)
     sums = [np.array(gradient_sums(row, np.array([label]), none, 1.0)) for label in (False, True)]
     assert 2 * CLIP_STEPS - 4 < np.linalg.norm(sums[0] - sums[1]) <= 2 * CLIP_STEPS
@@ -250,7 +252,7 @@ def test_a_rows_integers_depend_on_that_row_alone() -> None:
         np.testing.assert_array_equal(clip_gradients(columns[part], labels[part], weights, 1.0), together[part])
 
 
-# --- whatever the rows are --------------------------------------------------------------------------------------
+# --- any rows ------------------------------------------------------------------------------------------------------
 
 EXTREMES = st.sampled_from([0.0, 1.0, -1.0, 1e-300, LARGEST, -LARGEST])
 
@@ -265,7 +267,7 @@ EXTREMES = st.sampled_from([0.0, 1.0, -1.0, 1e-300, LARGEST, -LARGEST])
     start=st.sampled_from([0.0, LARGEST, -1e308]),
 )
 def test_no_row_makes_a_descent_fail(columns, clip_norm, learning_rate, shrinkage, noise, start) -> None:
-    """Nor what comes of it: weights and losses are finite, and so can be kept; each score is a number."""
+    """The results do not fail either: weights and losses are finite, so they can be kept; each score is a number."""
     weights = np.full(columns.shape[1], start)
     descent = dp_gradient.descend(
         columns,
@@ -305,7 +307,7 @@ def test_any_number_of_rows_is_fitted(n_rows: int, batch_fraction: float) -> Non
     )
     assert np.isfinite(fit.descent.path).all()
     assert len(fit.descent.losses) == 2
-    assert np.abs(fit.descent.weights).min() > 0  # of noise
+    assert np.abs(fit.descent.weights).min() > 0  # noise in every weight
 
 
 @each_case(
@@ -329,7 +331,7 @@ def test_a_descent_without_measure_is_refused(options) -> None:
 
 
 def released_noise(n_iterations: int, columns: int, noise_multiplier: float, release=None) -> np.ndarray:
-    """What a descent on rows without any gradient was given, in clip norms."""
+    """Return the noise that a descent on rows without any gradient got, in clip norms."""
     mechanism = GaussianMechanism(noise_multiplier, (2 * CLIP_STEPS) ** 2)
     rows, start = np.zeros((3, columns)), np.zeros(columns)
     descent = dp_gradient.descend(
@@ -345,7 +347,7 @@ def released_noise(n_iterations: int, columns: int, noise_multiplier: float, rel
 
 
 def correlated(noise: np.ndarray) -> bool:
-    """Whether some two coordinates, or two following iterations, go together."""
+    """Return True if two coordinates, or two successive iterations, are correlated."""
     pairs = [(noise[:, i], noise[:, j]) for i in range(noise.shape[1]) for j in range(i)]
     pairs.append((noise[1:].ravel(), noise[:-1].ravel()))
     return any(stats.pearsonr(a, b).pvalue < FALSE_ALARM for a, b in pairs)
@@ -368,7 +370,7 @@ N_ROWS, DRAWS, EPSILON = 20, 20_000, 1.0
 
 
 def gap(release, statistic, sums=gradient_sums, draws=DRAWS) -> float:
-    """The largest lower bound on epsilon that tail events of one iteration give, one row of N_ROWS replaced."""
+    """Return the largest lower bound on epsilon that tail events of one iteration give, one row of N_ROWS replaced."""
     columns, labels = np.tile([0.0, 1.0], (N_ROWS, 1)), np.arange(N_ROWS) % 2 == 0
     columns[0] = [100.0, 1.0]
     samples = []

@@ -1,4 +1,4 @@
-"""At every epsilon and delta the noise of each Gaussian mechanism suffices, and 2 % less would not.
+"""The noise of each Gaussian mechanism suffices at every epsilon and delta, and 2% less would not.
 
 Runs of samples have the same test in test_privacy_losses.py. The oracle is the analytic Gaussian with 100 digits.
 """
@@ -79,7 +79,7 @@ def test_the_noise_suffices_and_less_would_not(mechanism: str, epsilon: float) -
 
 @pytest.mark.parametrize("neighbours", ["replace-one", "add-or-remove"])
 def test_a_sampled_run_needs_hardly_more_noise_at_a_smaller_delta(neighbours: str) -> None:
-    """About as sqrt(ln 1/delta): what lost accuracy at 1e-15 asked for 10 to 60 times as much."""
+    """The noise grows about as sqrt(ln 1/delta). A loss of accuracy at 1e-15 once asked for 10 to 60 times as much."""
     noise = [RunPrivacy(1.0, delta, 1000, 0.01, neighbours).noise_multiplier() for delta in DELTAS[2:]]  # type: ignore[arg-type]
     for (before, after), (larger, smaller) in zip(pairwise(noise), pairwise(DELTAS[2:]), strict=True):
         assert before < after < before * (math.log(smaller) / math.log(larger)) ** 0.75
@@ -106,7 +106,7 @@ def test_what_is_more_extreme_is_refused_in_words(epsilon: float, delta: float) 
 
 @each_case("delta", DELTAS)
 def test_a_budget_admits_runs_and_labels_at_every_delta(delta: float) -> None:
-    """What it counts as a Gaussian is not less than it costs, and not much more."""
+    """A charge counted as a Gaussian is not below the true cost, and not far above it."""
     privacy = RunPrivacy(1.0, delta, 100, 0.1)
     run = privacy.event()
     label = ReleaseEvent.pure(0.1, run.neighbours)

@@ -1,4 +1,4 @@
-"""The noise that (epsilon, delta) needs: the figures of the literature, an integral, and laws."""
+"""The noise for (epsilon, delta): the figures of the literature, an integral, and laws."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def classic_formula(epsilon: float, delta: float) -> float:
 
 
 def integrated_delta(multiplier: float, epsilon: float) -> float:
-    """The definition: the integral of (p - e^epsilon q)+ for N(1, s^2) and N(0, s^2)."""
+    """Return the definition: the integral of (p - e^epsilon q)+ for N(1, s^2) and N(0, s^2)."""
     start = epsilon * multiplier**2 + 0.5
 
     def excess(x: float) -> float:
@@ -44,7 +44,7 @@ def integrated_delta(multiplier: float, epsilon: float) -> float:
 
 
 def exact_terms(multiplier: float, epsilon: float) -> tuple[gmpy2.mpfr, gmpy2.mpfr]:
-    """The theorem's two terms, with 100 digits."""
+    """Return the theorem's two terms, with 100 digits."""
     with gmpy2.context(gmpy2.get_context(), precision=340):
         middle, half_width = gmpy2.mpfr(epsilon) * multiplier, 1 / (2 * gmpy2.mpfr(multiplier))
         above, below = (gmpy2.erfc(end / gmpy2.sqrt(2)) / 2 for end in (middle - half_width, middle + half_width))
@@ -68,7 +68,7 @@ def test_agrees_with_the_integral(epsilon: float, delta: float) -> None:
 
 
 def test_delta_is_never_below_the_exact_one_and_little_above() -> None:
-    """The last bits count: what is rounded down would be claimed and not kept. No chance: a grid of points."""
+    """The last bits count: a delta that is rounded down would be claimed and not kept. A grid of points, no chance."""
     checked = 0
     for multiplier in np.geomspace(0.02, 1e4, 41).tolist():
         for epsilon in [0.0, *np.geomspace(1e-3, 50, 40).tolist()]:

@@ -1,4 +1,4 @@
-"""The ledger: what was charged stays charged, and whoever changes or forgets an entry is caught."""
+"""The ledger keeps what was charged, and notices a changed or forgotten entry."""
 
 from __future__ import annotations
 
@@ -420,7 +420,7 @@ def test_a_receipt_is_read_as_it_was_written() -> None:
     ids=range(20),
 )
 def test_what_is_no_receipt_is_refused(octets: bytes) -> None:
-    """Whoever signs it: a server signs what it likes."""
+    """A valid signature does not help: a server can sign anything."""
     with pytest.raises(DataError, match=r"^not a receipt$"):
         Receipt.from_statement(octets)
 
@@ -436,7 +436,9 @@ def test_landmarks_are_earlier_entries(position: int) -> None:
 
 @given(st.integers(0, 299), st.integers(1, 300))
 def test_landmarks_say_where_two_ledgers_parted(parted: int, position: int) -> None:
-    """Exactly, within the last 32 entries; before, at most half of the way too early, and never too late."""
+    """The place is exact within the last 32 entries; before them it is at most half of the way too early, never too
+    late.
+    """
     position = max(position, parted + 1)
     lost = LONG[:position]
     kept = [*LONG[:parted], charge(LONG[parted - 1] if parted else None, "another", ONE)]

@@ -102,8 +102,8 @@ def test_agrees_with_opendp() -> None:
     ours = Counter(sample_vector(20_000, Fraction(9), seeded(6)))
     cells = [k for k in range(-12, 13) if theirs[k] + ours[k] >= 10]
     table = [[counts[k] for k in cells] for counts in (ours, theirs)]
-    # OpenDP takes no seed. Beside this seed of ours its chi-square has 20 degrees, mean 26 and standard deviation 6.5:
-    # a gamma law of these passes the limit once in 1e8.
+    # OpenDP takes no seed. With this seed of ours its chi-square has 20 degrees, mean 26 and standard deviation 6.5: a
+    # gamma law of these passes the limit once in 1e8.
     assert stats.chi2_contingency(table).pvalue > FALSE_ALARM / 1000
 
 

@@ -1,7 +1,7 @@
-"""What releases cost that were fixed beforehand, against oracles of other kinds, down to a delta of 1e-300.
+"""Costs of releases that were fixed beforehand, against oracles of other kinds, down to a delta of 1e-300.
 
-The oracles are integrals with 60 digits, the analytic Gaussian, the exact law of randomised response, sums of rounded
-losses that are added up without any Fourier transform, and dp_accounting where its own transforms see delta.
+The oracles are integrals with 60 digits, the analytic Gaussian, and the exact law of randomised response. Others are
+sums of rounded losses without any Fourier transform, and dp_accounting where its own transforms can resolve delta.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ BOTH = pytest.mark.parametrize("sensitivity", [1, 2])
 
 
 def normal(x: gmpy2.mpfr, mean: int, std: float) -> gmpy2.mpfr:
-    """The density of N(mean, std^2), but for its constant factor."""
+    """Return the density of N(mean, std^2) without its constant factor."""
     return gmpy2.exp(-(((x - mean) / std) ** 2) / 2)
 
 
@@ -52,14 +52,14 @@ def above(x: gmpy2.mpfr, mean: int, std: float) -> gmpy2.mpfr:
 
 
 def mixture(sensitivity: int, q: float, *, second: bool) -> list[tuple[gmpy2.mpfr, int]]:
-    """Chances and means: of the data with the row, and of those where it is missing or another."""
+    """Return chances and means of the data with the row, or of those where it is missing or replaced."""
     if second and sensitivity == 1:
         return [(gmpy2.mpfr(1), 0)]
     return [(1 - gmpy2.mpfr(q), 0), (gmpy2.mpfr(q), -1 if second else 1)]
 
 
 def exact_delta(std: float, q: float, sensitivity: int, epsilon: float, *, backward: bool = False) -> gmpy2.mpfr:
-    """sup_S P(S) - e^epsilon Q(S), by bisection of where the densities cross."""
+    """Compute sup_S P(S) - e^epsilon Q(S), by bisection for the point where the densities cross."""
     with gmpy2.context(gmpy2.get_context(), precision=700):
         p, q_ = (mixture(sensitivity, q, second=second) for second in (False, True))
         sign = -1 if backward else 1
@@ -115,7 +115,9 @@ def test_the_curves_of_epsilon_dp_releases(epsilon: float) -> None:
     [(0.05, 1), (0.05, 1000), (0.3, 7), (1.0, 1), (1.0, 5000), (30.0, 1000), (1e6, 1), (1e6, 5000)],
 )
 def test_gaussians_cost_what_the_analytic_one_says(multiplier: float, count: int) -> None:
-    """Of one whole release or of many that together are the same: never below it, and little above."""
+    """The cost of one whole release, or of many equal to it together, is never below the analytic one, and little
+    above.
+    """
     for delta in DELTAS:
         exact = gaussian_epsilon(multiplier, delta)
         ours = composed_epsilon([(gaussian(multiplier * math.sqrt(count)), count)], delta)
@@ -123,7 +125,7 @@ def test_gaussians_cost_what_the_analytic_one_says(multiplier: float, count: int
 
 
 def log_delta_of_responses(epsilon: float, count: int, at: float) -> float:
-    """Of randomised responses (Kairouz, Oh, Viswanath 2015, Theorem 3.3)."""
+    """Return the log of delta for randomised responses (Kairouz, Oh, Viswanath 2015, Theorem 3.3)."""
     with gmpy2.context(gmpy2.get_context(), precision=400):
         exact, at_ = gmpy2.mpfr(epsilon), gmpy2.mpfr(at)
         truth = 1 / (1 + gmpy2.exp(-exact))
@@ -164,17 +166,18 @@ def test_samples_agree_with_the_library_where_it_sees_delta(
 
 
 class Rounded:
-    """Losses of a few samples, rounded to a grid and added up by the definition: all terms are above 0, so tails keep
-    their digits.
+    """Losses of a few samples, rounded to a grid and added up by the definition: tails keep their digits, as all terms
+    are
+    above 0.
 
     Args:
-        up: whether losses are rounded up, which gives an upper bound, or down, which gives a lower one.
+        up: True to round losses up, which gives an upper bound; False to round them down, for a lower one.
     """
 
     def __init__(
         self, std: float, q: float, sensitivity: int, count: int, step: float, least: float, *, up: bool
     ) -> None:
-        """Only P against Q, the way that costs more under add-or-remove; losses past a delta are left out or cut."""
+        """Compute P against Q only, which costs more under add-or-remove; losses past a delta are left out or cut."""
         self.step = step
         reach = stats.norm.isf(least / 1e6) * std
         x = np.linspace(-reach, 1 + reach, 400_001)
@@ -202,7 +205,7 @@ class Rounded:
 
 
 def _between(low: Floats, high: Floats) -> Floats:
-    """The chance of N(0, 1) between two points, with its digits in both tails."""
+    """Return the chance of N(0, 1) between two points, with its digits in both tails."""
     upper = stats.norm.sf(low) - stats.norm.sf(high)
     return np.where(low > 0, upper, stats.norm.cdf(high) - stats.norm.cdf(low))
 
@@ -258,13 +261,13 @@ def test_no_release_is_too_extreme(std: float, q: float, sensitivity: int, count
     assert 0 <= ours <= whole * (1 + 1e-3) + 1e-9
 
 
-# --- the Gaussian that tells at least as much -------------------------------------------------------------------
+# --- the Gaussian that reveals at least as much ----------------------------------------------------------------
 
 
 @BOTH
 @each_case(("multiplier", "q", "count"), [(2.6, 0.1, 50), (1.2, 0.01, 300), (5.0, 0.5, 20)])
 def test_a_gaussian_stands_for_a_sampled_run(multiplier: float, q: float, count: int, sensitivity: int) -> None:
-    """Whatever comes with it, together they cost no more than with the Gaussian in the run's place."""
+    """Together with any other releases, the run costs at most as much as the Gaussian in its place."""
     run = (sampled_gaussian(multiplier, q, sensitivity), count)
     for delta in (1e-5, 1e-15):
         stands_for = (gaussian(gaussian_at_least([run], math.log(delta) - 25)), 1)

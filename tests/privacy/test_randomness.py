@@ -80,7 +80,7 @@ def test_keyed_uniform_repeats_for_who_has_the_key() -> None:
     [(KEY, "noise2"), (KEY, "nois"), (KEY, ""), (KEY[:-1], ".noise"), (KEY + b"n", "oise"), (b"", "")],
 )
 def test_keys_and_purposes_are_apart(key: bytes, purpose: str) -> None:
-    """Also where key and purpose one after the other are the same octets."""
+    """This holds even if key and purpose, one after the other, are the same octets."""
     assert not set(drawn(KEY, "noise")) & set(drawn(key, purpose))
 
 
@@ -93,7 +93,7 @@ def test_keyed_uniform_reads_on_in_one_stream() -> None:
 
 
 def test_values_past_the_last_multiple_are_thrown_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else small numbers would be likelier: 2^72 is 1 more than a multiple of 255, and of 5."""
+    """Otherwise small numbers would be likelier: 2^72 is 1 more than a multiple of 255, and of 5."""
 
     class Stream:
         def __init__(self, _start: bytes) -> None: ...

@@ -1,4 +1,4 @@
-"""What a release gives away: neighbours look alike, broken mechanisms are caught, and no low bit tells."""
+"""A release gives little away: neighbours look alike, broken mechanisms are caught, and no low bit reveals anything."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ LABELS = np.array([1, 1, 0])
 NEIGHBOUR = np.array([1, 1, 1])  # differs in the label of the longest row
 
 Release = Callable[[np.ndarray, int, int], np.ndarray]
-"""Labels, how many releases, seed -> released sums in units of the sensitivity."""
+"""Function of labels, number of releases and seed; it returns released sums in units of the sensitivity."""
 
 
 def clipped(rows: np.ndarray) -> np.ndarray:
-    """As the server does it."""
+    """Clip the rows as the server does."""
     return enforce_norm_bound(rows[:, None].astype(np.int32), SENSITIVITY)[0][:, 0].astype(np.int64)
 
 
@@ -44,20 +44,20 @@ def without_clipping(labels: np.ndarray, n: int, seed: int) -> np.ndarray:
 
 
 def for_a_smaller_sensitivity(labels: np.ndarray, n: int, seed: int) -> np.ndarray:
-    """The true sensitivity is 1.175 times what the noise was made for."""
+    """Release with a true sensitivity of 1.175 times that for which the noise was made."""
     exact = round(1.175 * int(clipped(ROWS) @ labels))
     return np.array(MECHANISM.release([exact] * n, seeded(seed))) / SENSITIVITY
 
 
 def with_float_noise(labels: np.ndarray, n: int, seed: int) -> np.ndarray:
-    """The right law, added as one float to another."""
+    """Release with the right law, added as one float to another."""
     # Sums of zero and one show it best.
     return float(labels[2]) + np.random.default_rng(seed).normal(size=n)
 
 
 @cache
 def drawn(mechanism: Release, of_neighbour: bool, seed: int) -> np.ndarray:
-    """A batch of releases, in which every attack looks."""
+    """Return a batch of releases, in which every attack searches."""
     return mechanism(NEIGHBOUR if of_neighbour else LABELS, BATCH, 2 * seed + of_neighbour)
 
 
@@ -77,7 +77,7 @@ class Attack:
 
 
 def centre_of(mechanism: Release) -> float:
-    """Where the releases of LABELS lie; the noise is symmetric, so an attacker knows it."""
+    """Return the centre of the releases of LABELS; the noise is symmetric, so an attacker knows it."""
     return 0.0 if mechanism is with_float_noise else float(clipped(ROWS) @ LABELS / SENSITIVITY)
 
 
@@ -91,7 +91,7 @@ def attacks_on(mechanism: Release) -> list[Attack]:
 
 
 def betrays_a_zero(out: np.ndarray) -> np.ndarray:
-    """Small floats with bits below 2^-53: they cannot come from adding something to one."""
+    """Find small floats with bits below 2^-53: adding something to one cannot produce them."""
     return (np.abs(out) < 0.5) & (out * 2.0**53 % 1 != 0)
 
 

@@ -1,4 +1,4 @@
-"""A shop and a meter on disk, and the command line to run them with, as a user would."""
+"""A shop and a meter on disk, and the command line to run them, as a user would."""
 
 from __future__ import annotations
 

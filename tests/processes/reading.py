@@ -1,4 +1,4 @@
-"""What a finished command said."""
+"""Output of a finished command."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import subprocess
 
 
 def error_line(finished: subprocess.CompletedProcess[str]) -> str:
-    """The one line of the error; a hint may follow it, and nothing else."""
+    """Return the one line of the error; a hint may follow it, and nothing else."""
     lines = finished.stderr.splitlines()
     assert lines, f"no error was printed; exit code {finished.returncode}, output {finished.stdout[-500:]}"
     assert lines[0].startswith("error: "), finished.stderr

@@ -1,4 +1,4 @@
-"""A dataset that grows: a snapshot, a release and a warm start for each cadence, and what they cost together."""
+"""A dataset that grows: a snapshot, a release and a warm start for each cadence, and their total cost."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_what_is_not_a_model_of_these_columns(project: World) -> None:
 
 
 def test_it_is_no_public_model_where_features_are_private(project: World) -> None:
-    """A dp-lr job protects whole rows: only pretrained.json, which is of public rows, may be its start."""
+    """A dp-lr job protects whole rows: only pretrained.json, which comes from public rows, may be its start."""
     run(project, 1)
     path = project.path("out1/shop/model.json")
     with pytest.raises(Exception, match="format"):

@@ -1,4 +1,4 @@
-"""However a party's process ends, its log or its launcher says so in a line."""
+"""If a party's process ends in any way, its log or its launcher reports it in a line."""
 
 from __future__ import annotations
 
@@ -172,10 +172,10 @@ def test_a_signal_without_a_name(tmp_path: Path) -> None:
 
 
 def test_a_party_that_is_killed_before_it_is_up_has_not_been_given_wrong_input(tmp_path: Path) -> None:
-    """Its log says nothing, and the exit status of a wrong file would send its operator the wrong way."""
+    """The party's log is empty, and the exit status of a wrong file would mislead its operator."""
     (tmp_path / "hospital").mkdir()
     killed: Any = SimpleNamespace(poll=lambda: -signal.SIGKILL)
     nursery: Any = SimpleNamespace(code=None)
-    with pytest.raises(TransportError, match=r"hospital's process was killed \(SIGKILL\) before it was up") as lost:
+    with pytest.raises(TransportError, match=r"hospital's process was killed \(SIGKILL\) before it was ready") as lost:
         _port("hospital", killed, tmp_path, nursery)
     assert lost.value.hint == KILLED

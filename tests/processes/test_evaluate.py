@@ -93,7 +93,7 @@ def test_all_rows_of_the_dataset_and_fewer_figures(trained: World) -> None:
 
 def test_it_is_charged_once_and_the_same_question_again_costs_nothing(trained: World) -> None:
     first, second = evaluated(trained), evaluated(trained)
-    assert first["privacy"]["spent_epsilon"] > 1.3  # of two releases at epsilon 1
+    assert first["privacy"]["spent_epsilon"] > 1.3  # two releases at epsilon 1
     assert second["privacy"]["spent_epsilon"] == first["privacy"]["spent_epsilon"]
     assert second["figures"] == first["figures"]
     ledger = trained.blindfit("ledger", "meter.toml").stdout
@@ -150,7 +150,7 @@ def test_bad_input_is_one_line(trained: World, arguments: list[str], said: str) 
     ],
 )
 def test_scores_that_are_none(trained: World, content: str, said: str) -> None:
-    """The file is moved there by the launcher, so it is written where the training's own stood."""
+    """The launcher moves the file there, so the file is written in the place of the training's own."""
     path: Path = trained.path("out/shop/held_out_scores.csv")
     path.write_text(content)
     done = trained.blindfit("evaluate", "evaluate.toml", "--model", "out", "--out", "tried")
@@ -159,7 +159,7 @@ def test_scores_that_are_none(trained: World, content: str, said: str) -> None:
 
 
 def test_a_model_that_a_later_job_wrote_over(trained: World) -> None:
-    """Its file is there, and another model's."""
+    """The file is there, and has another model."""
     first = json.loads(trained.path("out/report.json").read_text())["session"]
     assert trained.blindfit("run", "job.toml", "--out", "out", "--set", "privacy.epsilon=0.5").returncode == 0
     done = trained.blindfit("evaluate", "evaluate.toml", "--session", first, "--out", "tried")
@@ -167,7 +167,7 @@ def test_a_model_that_a_later_job_wrote_over(trained: World) -> None:
 
 
 def test_at_a_large_epsilon_the_grid_is_finer(trained: World) -> None:
-    """On the 16 bits that smaller ones need the server refuses it; so does a check, where the job asks for them."""
+    """The server refuses it on the 16 bits of smaller epsilons, and so does a check if the job asks for them."""
     trained.edit("meter.toml", "epsilon = 4.0", "epsilon = 20.0")
     trained.edit("meter.toml", "max_epsilon = 2", "max_epsilon = 20")
     trained.edit("shop.toml", "max_epsilon = 5", "max_epsilon = 20")

@@ -1,4 +1,4 @@
-"""Who makes the first snapshot of a dataset: `blindfit run`, `party` and `snapshot`; and `check` agrees."""
+"""`blindfit run`, `party` and `snapshot` make the first snapshot of a dataset, and `check` agrees."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.processes.reading import error_line
 from tests.world import World
 
 MADE = "meter: labels is published as snapshot 1, 1,500 rows"
-TO_BE_MADE = "labels is not published: `blindfit run` and the party's next start do so"
+TO_BE_MADE = "labels is not published: `blindfit run` and the party's next start publish it"
 NOT_PUBLISHED = "labels is not published: the party's operator runs `blindfit snapshot PARTY.TOML labels`"
 WAITS = "labels waits for `blindfit snapshot`: the party also has the population visitors"
 TWO_POPULATIONS = """
@@ -26,7 +26,7 @@ active_parties = ["shop"]
 
 
 def words_of(text: str) -> str:
-    """The text without line breaks."""
+    """Return the text without line breaks."""
     return " ".join(text.split())
 
 

@@ -1,4 +1,4 @@
-"""`blindfit jobs` and `blindfit cancel`, between processes that run: who may, and what everybody is told."""
+"""`blindfit jobs` and `blindfit cancel`, between running processes: permissions, and reports to all parties."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def check_it_was_told(project: World, submitted: Piped, session: str) -> None:
     assert submitted.returncode == 1
     assert errors.splitlines() == [
         f"error: {session} was cancelled, with the certificate of coordinator",
-        "hint: the operator of a party, or who proposed it, has cancelled it",
+        "hint: the operator of a party, or the user who proposed the job, has cancelled it",
     ]
 
 
@@ -70,9 +70,7 @@ def test_a_job_that_waits_is_cancelled_by_who_submitted_it(project: World) -> No
         assert "does not allow this party to call" in party.stderr
         rival = project.blindfit("cancel", "job.toml", session, *_as(project, "rival"))
         assert rival.returncode == 2
-        told = refused_command(
-            "`blindfit jobs PARTY.TOML`, typed at a party, lists the sessions that it has had", rival
-        )
+        told = refused_command("`blindfit jobs PARTY.TOML`, typed at a party, lists its sessions", rival)
         assert f"no party of the job has a session {session} that rival proposed" in told.text
         listed = project.blindfit(*(word.replace("PARTY.TOML", "meter.toml") for word in told.commands[0]), "--json")
         assert [(job["session"], job["state"]) for job in json.loads(listed.stdout)["jobs"]] == [(session, "HELD")]
@@ -89,7 +87,7 @@ def test_a_job_that_waits_is_cancelled_by_who_submitted_it(project: World) -> No
     assert kept.stat().st_mode & 0o777 == 0o600
     assert project.blindfit("purge", "meter.toml", session, "--yes").returncode == 0
     assert not kept.exists()
-    assert "nothing is kept of the log" in project.blindfit("logs", "meter.toml", session).stdout
+    assert "no line of the log of" in project.blindfit("logs", "meter.toml", session).stdout
     assert [job["state"] for job in jobs(project, "meter")] == ["ENDED"]
     assert "cancelled" in project.blindfit("jobs", "meter.toml").stdout
     assert "no job runs or waits here" in project.blindfit("jobs", "meter.toml", "--running").stdout
@@ -114,7 +112,9 @@ def test_a_job_that_runs_is_cancelled_and_the_parties_take_the_next(project: Wor
 
 
 def test_an_operator_cancels_at_the_own_party(project: World) -> None:
-    """Whoever submitted it; the others hear of it from that party, and all take the next job."""
+    """The operator may have no part in the job's submission; that party informs the others, and all take
+    the next job.
+    """
     write_rows(project.root, n_rows=200_000)
     project.start("shop", "meter")
     with project.submitting() as submitted:
@@ -123,7 +123,7 @@ def test_an_operator_cancels_at_the_own_party(project: World) -> None:
         while "session starts" not in project.log("shop"):
             assert time.monotonic() < give_up, project.log("shop")
             time.sleep(0.005)
-        # Else it may have answered, and be done, before it hears of the end.
+        # Otherwise it may have answered, and be done, before it hears of the end.
         project.processes["meter"].send_signal(signal.SIGSTOP)
         done = project.blindfit("cancel", "shop.toml", session, "--json")
         project.processes["meter"].send_signal(signal.SIGCONT)
@@ -137,7 +137,7 @@ def test_an_operator_cancels_at_the_own_party(project: World) -> None:
     again = project.blindfit("cancel", "shop.toml", session)
     assert (again.returncode, again.stderr.splitlines()[0]) == (
         2,
-        f"error: {session} is no job that runs or waits at shop",
+        f"error: {session} is not a job that runs or waits at shop",
     )
     assert project.blindfit("submit", "job.toml", "--out", "next").returncode == 0
 
@@ -148,7 +148,7 @@ def test_an_operator_cancels_a_job_that_waits(project: World) -> None:
     with project.submitting() as submitted:
         session = session_of(submitted)
         wait_until(project, "meter", "HELD")
-        done = project.blindfit("cancel", "shop.toml", session)  # which has accepted it, and waits for its start
+        done = project.blindfit("cancel", "shop.toml", session)  # the party has accepted it, and waits for its start
         assert (done.returncode, done.stdout) == (0, "shop: cancelled\n"), done.stderr
         _, errors = submitted.communicate(timeout=60)
     assert submitted.returncode == 1
@@ -167,7 +167,7 @@ def test_a_party_that_is_not_up_ends_no_job(project: World, monkeypatch: pytest.
         settings = load_party(project.path("meter.toml"))
         with pytest.raises(ConfigError, match=f"meter has not ended {session} in 0 s") as refused:
             job_control.cancel_here(settings, project.root, session)
-        assert "if its process is not up, the job has ended with it" in str(refused.value.hint)
+        assert "if the party is not running, the job has ended with it" in str(refused.value.hint)
         submitted.communicate(timeout=60)
 
 

@@ -1,4 +1,4 @@
-"""The process from which parties are forked: what a child has of its own, and that no child outlives its command."""
+"""The process from which parties are forked: a child's own state, and no child outlives its command."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_no_two_children_draw_the_same(nursery: Nursery, tmp_path: Path) -> None
 def test_a_child_has_the_folder_and_environment_of_its_caller_and_no_file_of_the_nursery(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Between processes as a user has them: one that is forked for a test has pipes of multiprocessing too."""
+    """The processes are those of a user: one that is forked for a test has pipes of multiprocessing too."""
     (tmp_path / "there").mkdir()
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.setenv("BEFORE", "as the nursery starts")
@@ -190,7 +190,7 @@ def test_a_signal_reaches_its_child_and_no_other(nursery: Nursery, tmp_path: Pat
 
 
 def test_a_signal_for_a_child_that_has_ended_is_sent_to_nobody(nursery: Nursery, tmp_path: Path) -> None:
-    """Its process's number may be another process's by now."""
+    """Another process may have the same number by now."""
     ended, other = start(nursery, "pass", tmp_path / "ended"), start(nursery, WAITS, tmp_path / "other")
     assert ended.wait(WITHIN_S) == 0
     ended.returncode = None  # as if the command did not know yet
@@ -236,7 +236,7 @@ def test_many_threads_share_a_nursery(nursery: Nursery, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("stopped", [False, True])
 def test_no_child_outlives_a_nursery_that_is_closed(tmp_path: Path, stopped: bool) -> None:
-    """Also one that stands still, which cannot end by itself."""
+    """This holds for a child that stands still, which cannot end by itself."""
     with open_nursery() as nursery:
         child = start(nursery, WAITS, tmp_path / "log")
         until(lambda: "up" in (tmp_path / "log").read_text())
@@ -252,7 +252,7 @@ def test_no_child_outlives_a_nursery_that_is_closed(tmp_path: Path, stopped: boo
 def test_a_party_ends_when_its_nursery_is_killed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stopped: bool
 ) -> None:
-    """Also one that stands still, as a fault may ask."""
+    """This holds for a party that stands still, as a fault may ask."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "keys").mkdir()
     with open_nursery() as nursery:

@@ -1,4 +1,4 @@
-"""One party file for `run` and for parties that are up; one folder for each run."""
+"""One party file for `run` and for running parties; one folder for each run."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from tests.processes.reading import error_line
 
 
 def test_a_file_with_the_addresses_of_organisations_runs_on_one_machine_as_it_is(project):
-    """Nobody is at those addresses: here each process has a port of its own, and its peers are told of it."""
+    """Nobody listens at those addresses: here each process has its own port, which its peers learn."""
     for name, peer in (("shop", "meter"), ("meter", "shop")):
         project.edit(f"{name}.toml", f"[peers.{peer}]\n", f'[peers.{peer}]\naddress = "{peer}.invalid:7100"\n')
     done = project.blindfit("run", "job.toml", "--out", "out", "--quiet")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("job ")  # and nothing before it
+    assert done.stdout.startswith("job ")  # nothing stands before it
     both = project.blindfit("run", "job.toml", "--quiet", "--verbose")
-    assert error_line(both) == "error: --quiet and --verbose: which of them?"
+    assert error_line(both) == "error: --quiet and --verbose cannot be combined"
 
 
 def test_a_real_party_that_is_up_is_found_and_named(project):
-    """Where the job's file or a peer's says that it is; the run has a party of its own all the same."""
+    """The job's file or a peer's names its address; the run nevertheless starts its own party."""
     with socket.create_server(("127.0.0.1", 0)) as there:
         address = f"127.0.0.1:{there.getsockname()[1]}"
         project.edit("shop.toml", "[peers.meter]\n", f'[peers.meter]\naddress = "{address}"\n')
         done = project.blindfit("run", "job.toml", "--out", "out")
         assert done.returncode == 0, done.stderr
         assert (
-            f"note: meter at {address} seems to be up; this run starts processes of its own on this machine"
+            f"note: meter at {address} seems to be running. This run starts separate processes on this machine"
             in done.stdout
         )
-        assert "`blindfit submit` takes the job to the parties that are up" in done.stdout
+        assert "`blindfit submit` takes the job to the parties that already run" in done.stdout
         quiet = project.blindfit("run", "job.toml", "--out", "out", "--quiet")
         assert (quiet.returncode, "note:" in quiet.stdout) == (0, False), quiet.stderr
     assert "note:" not in project.blindfit("run", "job.toml", "--out", "out").stdout
@@ -102,7 +102,7 @@ def test_a_folder_in_the_way_of_the_link_is_left_alone(project):
 
 
 def test_a_submitted_prediction_names_its_training(project):
-    """Without an address it goes no further; without --session it would not come as far."""
+    """The command stops without an address, and it would stop earlier without --session."""
     project.path("predict.toml").write_text(
         'name = "p"\nprotocol = "predict"\n[parties.shop]\nrole = "active"\ndataset = "rows"\n'
         '[parties.bank]\nrole = "passive"\ndataset = "rows"\n[parties.keys]\nrole = "key-node"\n'
@@ -112,4 +112,4 @@ def test_a_submitted_prediction_names_its_training(project):
         project.blindfit("submit", "predict.toml", "--session", "walr-1")
     )
     refused = project.blindfit("submit", "job.toml", "--session", "walr-1")
-    assert error_line(refused).startswith("error: job.toml: a job of this kind takes no model")
+    assert error_line(refused).startswith("error: job.toml: this kind of job takes no model")

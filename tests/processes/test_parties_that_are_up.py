@@ -1,4 +1,4 @@
-"""`blindfit party` and `blindfit submit`: two parties that stay up, their operators, and what goes wrong."""
+"""`blindfit party` and `blindfit submit`: two parties that keep running, their operators, and failures."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_submitted_job_leaves_the_model_at_its_party(project):
     for name in ("report.json", "report.html"):
         text = project.path(f"out/{name}").read_text()
         assert not any(repr(weight)[:12] in text for weight in weights.values())  # less of it is there by chance
-        assert not re.search(r"\bf[0-3]\b", text)  # nor a row of a table of them, however rounded
+        assert not re.search(r"\bf[0-3]\b", text)  # no row of a table of weights, in any rounding, is there
 
 
 def test_two_jobs_at_once_and_parties_stay_up(project):
@@ -87,7 +87,7 @@ def test_sigterm_waits_for_no_thread_and_leaves_no_process(project):
 
 
 def ends(pid: int) -> bool:
-    """It has been killed; a busy machine takes a moment to let it die."""
+    """Return True once the killed process has ended; a busy machine takes a moment."""
     for _ in range(600):
         if not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
             return True
@@ -102,7 +102,7 @@ def test_an_operator_approves_and_refuses(project):
     with project.submitting() as job:
         session, digest = wait_for_held(project)
         shown = project.blindfit("approve", "meter.toml", session)
-        assert error_line(shown) == "error: the digest is missing, without which nothing is approved"
+        assert error_line(shown) == "error: the digest is missing, and an approval needs it"
         assert f"blindfit approve meter.toml {session} {digest}" in shown.stdout
         other = project.blindfit("approve", "meter.toml", session, "0" * 32)
         assert error_line(other) == f"error: {'0' * 32} is not the digest of the job that waits here as {session}"
@@ -175,10 +175,10 @@ def test_a_revoked_coordinator_is_refused(project):
     before = its_list.read_bytes()
     authority.revoke(project.path("ca"), "coordinator")
     assert "error: ca/coordinator/certificate.pem was revoked" in submit(project).stderr
-    its_list.write_bytes(before)  # it has not heard of it, but the parties have
+    its_list.write_bytes(before)  # this party has not heard of it, but the others have
     refused = submit(project)
     assert refused.returncode == 1
-    assert "its certificate was revoked (says shop)" in error_line(refused)
+    assert "its certificate was revoked (reported by shop)" in error_line(refused)
 
 
 def test_a_coordinator_of_another_authority_is_refused(project):
@@ -191,7 +191,7 @@ def test_a_coordinator_of_another_authority_is_refused(project):
 
 
 def test_a_party_may_not_propose_a_job(project):
-    """The wrong role: the shop's certificate is good, and yet it may not do what a coordinator does."""
+    """The role is wrong: the shop's certificate is good, and yet the shop may not do what a coordinator does."""
     project.start("shop", "meter")
     refused = submit(project, *(f"--set=coordinator.{k}=ca/shop/{k}.pem" for k in ("certificate", "key")))
     assert refused.returncode == 1
@@ -229,7 +229,7 @@ def test_a_restored_ledger_is_noticed_and_acknowledged(project):
 
 
 def test_a_ledger_that_cannot_be_written_releases_nothing(project):
-    """A full disk, as the operating system says it: no file of the server may grow."""
+    """The operating system reports a full disk: no file of the server may grow."""
     project.start("shop", "meter")
     pid = project.processes["meter"].pid
     size = project.path("state/meter/party.sqlite-wal").stat().st_size
@@ -244,7 +244,9 @@ def test_a_ledger_that_cannot_be_written_releases_nothing(project):
 
 
 def test_logs_hold_no_label_feature_or_key(project):
-    """Canaries: an id, a feature and the parties' private keys are looked for in everything that was written down."""
+    """The test searches everything that was written down for canaries: an id, a feature and the parties'
+    private keys.
+    """
     rows = project.path("rows.csv").read_text().splitlines()
     rows[10] = "canary-person,7654.3211234,0.5,0.25,0.125"
     project.path("rows.csv").write_text("\n".join(rows) + "\n")

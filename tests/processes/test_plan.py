@@ -1,4 +1,4 @@
-"""`blindfit plan`: from features alone, before anything is spent."""
+"""`blindfit plan`: only from features, before anything is spent."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from tests.world import World
 
-FEW = ("--draws", "2", "--out", "plan")  # as few as there may be; their seed is the job's
+FEW = ("--draws", "2", "--out", "plan")  # the smallest allowed number; their seed is the job's
 
 
 def planned(project: World, *arguments: str, pictures: bool = False) -> dict:
@@ -18,7 +18,7 @@ def planned(project: World, *arguments: str, pictures: bool = False) -> dict:
 
 
 def test_a_plan_needs_no_label_and_leaves_nothing(project: World) -> None:
-    """Nor a ledger, nor the server's file."""
+    """A plan needs neither a ledger nor the server's file."""
     project.path("labels.csv").unlink()
     project.path("meter.toml").unlink()
     words = ("--base-rate", "0.4", "--strength", "1.5", "--epsilon", "0.5", "--epsilon", "4")
@@ -43,15 +43,15 @@ def test_two_worlds_of_labels_have_one_plan(project: World) -> None:
 
 def test_the_price_of_a_loss_and_what_was_guessed(project: World) -> None:
     plan = planned(project, "--wanted", "0.99")
-    assert f"expected from epsilon {plan['min_epsilon']:.4g} on" in plan["said"]
-    assert "these are defaults: give --base-rate and --strength" in plan["said"]
+    assert f"expected from epsilon {plan['min_epsilon']:.4g}." in plan["said"]
+    assert "these values are defaults: give --base-rate and --strength" in plan["said"]
     none = planned(project, "--wanted", "0.01")
     assert none["min_epsilon"] is None
     assert "No epsilon up to 8 is expected to reach a loss of 0.01" in none["said"]
 
 
 def test_no_gain_is_kept_where_there_is_none(project: World) -> None:
-    """Labels that are all negative: without noise the loss is more than a constant's."""
+    """All labels are negative, so even without noise the loss is above that of a constant."""
     plan = planned(project, "--base-rate", "1e-9")
     assert plan["without_noise"] > 1
     table, _, _ = plan["said"].partition("Other settings")
@@ -61,12 +61,12 @@ def test_no_gain_is_kept_where_there_is_none(project: World) -> None:
 
 
 def test_the_last_model_is_assumed(project: World) -> None:
-    """What was released is known; its rate and strength are the labels'."""
+    """The released model is known; its rate and strength are those of the labels."""
     assert project.blindfit("run", "job.toml", "--out", "out").returncode == 0
     plan = planned(project, "--model", "out/shop/model.json")
     assert plan["assumes_weights"]
     assert plan["base_rate"] == pytest.approx(0.5, abs=0.1)
-    assert "scores as by out/shop/model.json, of standard deviation 1." in plan["said"]
+    assert "scores from out/shop/model.json, of standard deviation 1." in plan["said"]
 
 
 def test_public_weights_are_assumed_where_the_fit_shrinks_towards_them(project: World) -> None:
@@ -77,16 +77,16 @@ def test_public_weights_are_assumed_where_the_fit_shrinks_towards_them(project: 
     with_init = ("--set", "walr.init=public.json", "--epsilon", "0.05")
     plan = planned(project, *with_init)
     assert plan["assumes_weights"]
-    assert "as good as it can be" in plan["said"]
+    assert "which is the best case" in plan["said"]
     assert plan["epsilons"][0]["loss"] < planned(project, *with_init, "--strength", "1.7")["epsilons"][0]["loss"]
 
 
 def test_other_settings_that_are_better_are_said_as_options(project: World) -> None:
-    plan = planned(project, "--set", "walr.l2=5.0", "--draws", "4")  # two leave it at .901
+    plan = planned(project, "--set", "walr.l2=5.0", "--draws", "4")  # two leave it at 0.901
     assert "--set walr.l2=" in plan["said"]
     assert plan["settings"][plan["best_settings"]]["loss"] < 0.9 * plan["settings"]["as in the job"]["loss"]
     best = [word for option in plan["best_settings"].split() for word in ("--set", option)]
-    assert "no other settings of the fit are worth a change" in planned(project, *best)["said"]
+    assert "other settings of the fit bring no gain" in planned(project, *best)["said"]
 
 
 def test_the_classic_gaussian_is_planned_where_it_holds(project: World) -> None:

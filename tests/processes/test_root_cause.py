@@ -1,4 +1,4 @@
-"""Of a job that several parties ended, the party is named that ended it first, in whatever order they are heard."""
+"""If several parties ended a job, the party that ended it first is named, for any order in which they report."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from blindfit.parties.wire.waits import Report
 from tests.certificates import demo_authority, make_identity
 
 BANK_STOPPED = PeerAborted(culprit="bank", code="CANCELLED")
-PASSED_ON = PeerAborted(culprit="shop-a", code="CANCELLED")  # whose abort came before the bank's
+PASSED_ON = PeerAborted(culprit="shop-a", code="CANCELLED")  # the abort of shop-a came before the bank's
 LOST = PeerUnreachable(peer="bank", address="a:1", step="Watch", reason="the connection was lost")
 
 
@@ -33,7 +33,7 @@ Ends = Sequence[tuple[str, BlindfitError]]
 
 
 class Hearing(JobSession):
-    """A coordinator that hears these ends one after the other."""
+    """A coordinator that receives these ends one after the other."""
 
     def hear(self, ends: Ends) -> None:
         self._ends = dict(ends)
@@ -82,7 +82,7 @@ async def test_two_that_name_each_other_are_no_riddle(own: Identity) -> None:
 
 
 TOLD = PeerAborted(culprit="shop-b", code="it could not accept rows: are longer than the norm bound", step="MaskedRows")
-# Of the end of the bank, which was the answer to it.
+# The notice of the bank's end, which answered it.
 ECHO = PeerAborted(culprit="bank", code="PEER_ABORTED", step="MaskedRows")
 
 
@@ -90,7 +90,7 @@ ECHO = PeerAborted(culprit="bank", code="PEER_ABORTED", step="MaskedRows")
     "ends", list(itertools.permutations([("bank", TOLD), ("shop-a", ECHO), ("shop-b", ECHO), ("notary", ECHO)]))
 )
 async def test_of_two_that_name_each_other_the_one_with_a_reason_is_named(ends: Ends, own: Identity) -> None:
-    """A call tells the bank the reason, and all others only that the bank ended, in the midst of what was told it."""
+    """A call gives the bank the reason; the others learn only that the bank ended at that step."""
     assert await named(ends, own) is TOLD
 
 
@@ -110,7 +110,7 @@ SILENT = PeerTimeout(peer="notary", step="Keys", timeout_s=60, found="silent", b
 BEHIND = PeerTimeout(peer="notary", step="Keys", timeout_s=60, found="silent", through=("bank",), by="shop-a")
 GAVE_UP = PeerAborted(
     culprit="bank", code="PEER_TIMEOUT", step="Keys", lost="notary"
-)  # what notary hears when it wakes
+)  # the key node receives this when it wakes
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""`blindfit run`: real processes, real TLS, real files; what a user sees when it works and when it does not."""
+"""`blindfit run`: real processes, real TLS, real files; what a user sees in success and failure."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_a_missing_label_column_is_named(project):
 
 
 def test_what_a_party_has_to_say_of_its_labels_is_said_where_it_is_run(project):
-    """It is no refusal: who is in the middle of a job would learn of labels."""
+    """The message is not a refusal: a party in the middle of a job would learn about labels from one."""
     project.edit("meter.toml", 'label = "label"', 'label = "label"\npositive = "yes"')
     done = project.blindfit("run", "job.toml", "--out", "out")
     assert "meter: no row has the text 'yes', which stands for label 1: correct datasets." in done.stdout
@@ -115,7 +115,8 @@ def test_an_id_that_the_server_does_not_know(project):
     for number in range(700, 706):  # some of them are trained on, and so are sent
         project.edit("rows.csv", f"u{number},", f"stranger{number},")
     refused = project.blindfit("run", "job.toml")
-    assert "has an id that the table of labels does not have" in error_line(refused)  # who runs all has all logs
+    # an operator who runs all parties has all logs
+    assert "has an id that the table of labels does not have" in error_line(refused)
 
 
 def test_a_missing_file_says_who_makes_it(project):
@@ -128,14 +129,17 @@ def test_a_missing_file_says_who_makes_it(project):
 @pytest.mark.parametrize(
     ("override", "expected"),
     [
-        ("privacy.epsilom=1", "error: job.toml: privacy.epsilom is not an option; did you mean epsilon?"),
-        ("privacy.epsilon=-1", "error: job.toml: privacy.epsilon: must be above 0"),
-        ("privacy.epsilon=nan", "error: job.toml: privacy.epsilon: "),
+        (
+            "privacy.epsilom=1",
+            "error: job.toml with --set privacy.epsilom: privacy.epsilom is not an option; did you mean epsilon?",
+        ),
+        ("privacy.epsilon=-1", "error: job.toml with --set privacy.epsilon: privacy.epsilon: must be above 0"),
+        ("privacy.epsilon=nan", "error: job.toml with --set privacy.epsilon: privacy.epsilon: "),
         ("walr.solver=lbfgs", ""),
-        ("walr.rate=0.1", "error: job.toml: walr: rate: "),
-        ("privacy.mechanism=classic", "error: job.toml: privacy: "),
+        ("walr.rate=0.1", "error: job.toml with --set walr.rate: walr: rate: "),
+        ("privacy.mechanism=classic", "error: job.toml with --set privacy.mechanism: privacy: "),
         ("nonsense", "error: --set nonsense: not of the form key.path=value"),
-        ("protocol=nonsense", "error: job.toml: protocol: "),
+        ("protocol=nonsense", "error: job.toml with --set protocol: protocol: "),
     ],
 )
 def test_options_act_or_are_refused(project, override, expected):
@@ -181,7 +185,7 @@ def test_every_solver_ends_near_the_same_weights(ran, solver):
 
 
 def test_a_run_keeps_its_keys_locked_and_what_it_wrote_is_purged(project):
-    """Though a party's file says nothing of --out, and another key stands in for the one that its passphrase is of."""
+    """This holds although a party's file does not name --out, and another key stands in for that of its passphrase."""
     project.path("words").write_text("four random words here")
     project.edit("meter.toml", "[identity]", '[identity]\npassphrase_file = "words"')
     done = project.blindfit("run", "job.toml", "--out", "out")

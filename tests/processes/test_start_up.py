@@ -1,4 +1,6 @@
-"""What a command imports before it does anything: every job waits for it. Modules are counted, never seconds."""
+"""Modules that a command imports before it does anything: every job waits for them. The tests count
+them, not seconds.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ HEAVY = {
     *("numpy", "scipy", "sklearn", "pyarrow", "sqlalchemy", "joblib", "jinja2", "matplotlib", "dp_accounting"),
     *("llvmlite", "grpc", "asyncio", "cryptography", "nacl", "gmpy2", "structlog"),
 }
-"""What costs more than a few milliseconds."""
+"""Modules that cost more than a few milliseconds."""
 
 AT_THE_END = """
 import json, sys
@@ -50,7 +52,7 @@ main()
 
 
 def imported(directory: Path, *commands: list[str]) -> set[str]:
-    """By all of them, one after the other in one process."""
+    """Return the modules that these commands import, one after the other in one process."""
     script = AT_THE_END.format(commands=commands)
     done = subprocess.run([sys.executable, "-c", script], cwd=directory, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -88,13 +90,13 @@ def warm() -> set[str]:
 
 @pytest.mark.parametrize("name", ["shop", "meter"])
 def test_a_party_that_is_up_has_what_its_systems_need_and_no_more(project, name, warm):
-    """A solver, a database, a cluster, a page or a plot is imported by the first job that needs it."""
+    """The first job that needs a solver, a database, a cluster, a page or a plot imports it."""
     project.start(name, program=("-c", WHEN_READY))
     idle, modules = (set(names) for names in json.loads(project.path("modules").read_text()))
     assert "pyarrow.lib" not in idle  # 37 MiB; the name "pyarrow" stands for what is loaded with the first table
     alone = {module for module in modules - warm if module.startswith("blindfit.")} - {"blindfit.__main__"}
     assert not alone, "each party of a run would import these itself"
     assert modules & HEAVY <= {"asyncio", "numpy", "pyarrow", "grpc", "cryptography", "gmpy2", "structlog"}
-    assert "pandas" not in modules  # which pyarrow would import
+    assert "pandas" not in modules  # pyarrow would import it
     assert not {m for m in modules if m.startswith("blindfit.coordinator.report")}
-    assert not {m for m in modules if m.startswith("blindfit.parties.taylor")}  # its policy allows walr alone
+    assert not {m for m in modules if m.startswith("blindfit.parties.taylor")}  # its policy allows only walr

@@ -1,4 +1,4 @@
-"""SIGTERM at any moment of a job: an exception that comes up in somebody else's callback is dropped there."""
+"""SIGTERM at any moment of a job: an exception inside a foreign callback is dropped there."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from blindfit.coordinator.running.session import JobSession
 from blindfit.coordinator.terminal.stopped import Stopped
 from tests.wire.jobs import JOB
 
-LONG_S = 20.0  # a signal that is heard ends it at once
+LONG_S = 20.0  # a signal that is noticed ends it at once
 
 
 class TerminatedHere:
-    """As a callback of gRPC's: nobody hears of what it raises."""
+    """Raises a signal in a callback, as one of gRPC's, whose errors nobody receives."""
 
     def __del__(self) -> None:
         signal.raise_signal(signal.SIGTERM)
 
 
 class Waits(JobSession):
-    """For a wake-up that comes no more."""
+    """Waits for a wake-up that never comes."""
 
     async def run(self) -> None:
         TerminatedHere()
@@ -37,7 +37,7 @@ class Waits(JobSession):
 
 
 class TellsParties(JobSession):
-    """A second signal, while the parties are told."""
+    """Receives a second signal while it informs the parties."""
 
     told = False
 
@@ -55,15 +55,15 @@ S = TypeVar("S", bound=JobSession)
 
 
 def driven(kind: type[S]) -> S:
-    """A job of this session that was told to stop, without a party."""
+    """Return a job of this session that was stopped, without a party."""
     nobody: Any = None
     session = kind(read_job(JOB), {}, nobody)
-    with pytest.raises(Stopped, match=f"the parties were told to end {session.id}"):
+    with pytest.raises(Stopped, match=f"the parties received the order to end {session.id}"):
         drive(session.job, Launched({}, nobody), Console(file=io.StringIO()), "quiet", session)
     return session
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # a test fails by its own words
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # a failing test shows its own message
 def test_a_signal_within_a_callback_that_drops_what_is_raised() -> None:
     before = signal.getsignal(signal.SIGTERM)
     driven(Waits)

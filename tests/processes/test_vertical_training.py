@@ -1,4 +1,4 @@
-"""`blindfit run examples/taylor/job.toml`: four processes, keys of 2048 bits; what it leaves on the disk."""
+"""`blindfit run examples/taylor/job.toml`: four processes, keys of 2048 bits, and the files on the disk."""
 
 from __future__ import annotations
 

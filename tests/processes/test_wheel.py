@@ -1,4 +1,4 @@
-"""The wheel takes one name of site-packages, and a user's own modules do not get into a party's way."""
+"""The wheel takes one name of site-packages, and a user's own modules do not disturb a party."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 NOT_OURS = 'raise ImportError("not Blindfit\'s")\n'
-QUICKLY = {  # that processes of its own do as they are told is tested here, and not how fast they are
+QUICKLY = {  # the tests check that its processes follow orders, not how fast they are
     "KEY_BITS = (2048, 3072)": "KEY_BITS = (2048,)",
     "BATCH = 2048": "BATCH = 64",
     "ROUNDS = 32": "ROUNDS = 1",
@@ -42,9 +42,9 @@ def test_it_takes_one_name(wheel):
     assert ours <= set(names)
     assert {"blindfit/coordinator/report/base.html.j2", "blindfit/coordinator/report/style.css"} <= set(names)
     scorer = zipfile.ZipFile(wheel).read("blindfit/coordinator/export_model/scorer.py.txt")
-    assert scorer == (ROOT / "docs" / "scorer.py").read_bytes()  # what an export to Python writes
+    assert scorer == (ROOT / "docs" / "scorer.py").read_bytes()  # the files of an export to Python
     assert "blindfit/protos/exchange_pb2_grpc.py" in names
-    assert "blindfit/py.typed" in names  # or type checkers take every name of ours for Any
+    assert "blindfit/py.typed" in names  # otherwise type checkers take every name of ours for Any
 
 
 def edit(path: Path, changes: dict[str, str]) -> None:
@@ -57,7 +57,7 @@ def edit(path: Path, changes: dict[str, str]) -> None:
 
 def test_a_job_beside_packages_and_modules_of_the_same_names(wheel, project, tmp_path_factory):
     site = tmp_path_factory.mktemp("site")
-    zipfile.ZipFile(wheel).extractall(site)  # as pip does, which makes scripts too
+    zipfile.ZipFile(wheel).extractall(site)  # pip does the same, and makes scripts
     edit(site / "blindfit/coordinator/operator/benchmark.py", QUICKLY)
     for name in ("algorithms", "parties"):
         (site / name).mkdir()
@@ -75,5 +75,5 @@ def test_a_job_beside_packages_and_modules_of_the_same_names(wheel, project, tmp
     done = run("-m", "blindfit", "run", "job.toml", "--out", "out")
     assert done.returncode == 0, done.stderr
     assert project.path("out/report.html").exists()
-    calibrated = run("-m", "blindfit", "benchmark", "shop.toml")  # by processes of its own
+    calibrated = run("-m", "blindfit", "benchmark", "shop.toml")  # the benchmark starts its own processes
     assert calibrated.returncode == 0, calibrated.stderr

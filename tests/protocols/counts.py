@@ -1,4 +1,4 @@
-"""What was sent in a whole run, counted against "how often" of the protocol's table."""
+"""Messages of a whole run, counted against "how often" of the protocol's table."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def assert_as_often(
     having: Collection[str] = (),
 ) -> None:
     """Args:
-    having: what there was of all that arrows go only with.
+    having: conditions of arrows that the run meets.
     """
     counted = Counter(sent)
     gone = set()

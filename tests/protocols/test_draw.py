@@ -1,4 +1,4 @@
-"""Data parties draw together: nobody chooses what comes out, and what was drawn is used again."""
+"""Data parties draw together: nobody chooses the result, and the drawn value is used again."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_different_keys_are_drawn_anew() -> None:
 
 
 def test_another_opening_than_was_committed_to_is_noticed() -> None:
-    """Who could open last and choose would choose who is held out."""
+    """A party that could open last and choose would choose the held-out rows."""
 
     def cheats(name: str, message: object) -> object:
         return Opening(b"x" * 32) if name == "shop" and isinstance(message, Opening) else message
@@ -94,7 +94,7 @@ def test_another_opening_than_was_committed_to_is_noticed() -> None:
 
 
 def test_anothers_commitment_cannot_be_copied() -> None:
-    """With the same part twice, and each taken away from the other, the sum would be known beforehand."""
+    """With the same part twice, which cancel each other, the sum would be known beforehand."""
     banks = draw.step_2_commit("bank", CONTEXT, b"b" * 32)
     with pytest.raises(MalformedMessage, match="shop sent a malformed message: drawn: is not what it committed to"):
         draw.step_4_key(CONTEXT, {"bank": b"b" * 32, "shop": b"b" * 32}, {"bank": banks, "shop": banks})

@@ -1,4 +1,4 @@
-"""What parties of a vertical training say before and after it, and what none of them may say."""
+"""Messages of a vertical training's parties before and after it, and messages that none of them may send."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_step_2_what_all_have_drawn() -> None:
     ("banks", "posts", "culprit"), [("d", "e", "post"), ("d", "", "post"), ("d" * (MOST_NAME + 1),) * 2 + ("bank",)]
 )
 def test_step_2_noise_is_for_one_draw_alone(banks: str, posts: str, culprit: str) -> None:
-    """A key node whose noise came twice, for two splits, would give it away."""
+    """A key node that sent the same noise twice, for two splits, would reveal it."""
     with pytest.raises(MalformedMessage) as caught:
         step_2_drawn({"bank": Ready(3, drawn=banks), "post": Ready(4, drawn=posts)})
     assert str(caught.value) == f"{culprit} sent a malformed message: drawn: is not what the others have drawn"

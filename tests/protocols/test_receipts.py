@@ -1,4 +1,4 @@
-"""Receipts between the parties of a training: what the payer may ask for."""
+"""Receipts between the parties of a training: requests that the payer may make."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from blindfit.algorithms.protocols.receipts import MOST_NAME, ReceiptAsked, step
 def test_step_2_a_population_without_a_name_or_with_too_long_a_one(population: str) -> None:
     with pytest.raises(MalformedMessage) as caught:
         step_2_check(ReceiptAsked(population), sender="bank")
-    assert str(caught.value) == "bank sent a malformed message: population: is no name"
+    assert str(caught.value) == "bank sent a malformed message: population: is not a name"
 
 
 def test_step_2_the_longest_name() -> None:

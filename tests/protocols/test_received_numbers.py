@@ -1,4 +1,4 @@
-"""Every received number has a range: its least and its greatest are taken, and the next ones are refused."""
+"""Every received number has a range: its least and its greatest value are accepted, and the next ones refused."""
 
 from __future__ import annotations
 

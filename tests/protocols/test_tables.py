@@ -1,4 +1,4 @@
-"""Tables against what else says what is sent: docstrings, message classes, the page, and the gate."""
+"""Tables agree with every other list of messages: docstrings, message classes, the page, and the gate."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_docstring_that_leaves_a_message_out_is_noticed() -> None:
 
 
 def test_every_message_class_is_in_a_table() -> None:
-    """A message class that no arrow has could never be sent."""
+    """A message class without an arrow could never be sent."""
     classes = set()
     for module in (*MODULES, toy):
         source = Path(str(module.__file__)).read_text()
@@ -80,7 +80,7 @@ def test_every_table_is_of_a_protocol_whose_docstring_has_it() -> None:
 
 @every_protocol
 def test_one_message_is_read_in_one_way(protocol: ModuleType) -> None:
-    """Whichever step it belongs to: a transcript has one line for each class."""
+    """The rule covers each step: a transcript has one line for each class."""
     told = {(arrow.message, arrow.opened, arrow.how_often) for arrow in protocol.TABLE.arrows}
     assert len(told) == len({arrow.message for arrow in protocol.TABLE.arrows})
 

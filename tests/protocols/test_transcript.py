@@ -9,31 +9,31 @@ from blindfit.parties.sessions.transcript import Transcript
 from blindfit.parties.systems import system
 from tests.each_case import each_case
 
-# As transcripts have it since they are kept; their readers hold lines against these words.
+# Transcripts that are kept have these words, and their readers compare lines with them.
 LINES = {
     "Hello": ("handshake", "members and public parameters"),
     "TaylorKey": ("taylor 0", "the public key"),
     "SetSize": ("align 1", "the size of a set"),
     "SetSizes": ("align 2", "the sizes of the sets"),
     "PassedPoints": ("align 3, 4", "nothing: blinded points"),
-    "BlindedPoints": ("align 4", "which shuffled positions match"),
+    "BlindedPoints": ("align 4", "the shuffled positions that match"),
     "CommonRows": ("align 5", "own common rows"),
     "Outcome": ("align 5, link 2", "whether enough rows match"),
-    "Known": ("draw 1", "whether what was drawn before is still there"),
+    "Known": ("draw 1", "whether the sender still has the earlier draw"),
     "Commitment": ("draw 2", "nothing: a commitment"),
     "Opening": ("draw 3", "the sender's part of the draw"),
     "KeyShare": ("link 0", "half of the filters' secret"),
-    "Filters": ("link 1", "how alike keyed filters are"),
-    "Slots": ("link 3", "own rows' slots; of the mask nothing"),
+    "Filters": ("link 1", "the likeness of keyed filters"),
+    "Slots": ("link 3", "own rows' slots; nothing about the mask"),
     "Ready": (
         "ready 1",
-        "number of columns, checkpoints, names of draws, in which session a training was answered",
+        "number of columns, checkpoints, names of draws, the session that answered a training",
     ),
     "Stored": ("ready 3", "that a party has stored its part"),
     "RowFactors": ("taylor 0", "nothing: ciphertexts"),
     "ReceiptAsked": ("receipts 1", "the name of the population that pays"),
     "ReceiptHeld": ("receipts 2", "its own receipt of an earlier charge"),
-    "ReceiptGiven": ("receipts 3", "which releases the population was charged"),
+    "ReceiptGiven": ("receipts 3", "the releases charged to the population"),
     "HoldOutLabels": ("taylor 0", "nothing: ciphertexts"),
     "ChainedResiduals": ("taylor 1, 2", "nothing: ciphertexts"),
     "Residuals": ("taylor 2", "nothing: ciphertexts"),
@@ -48,7 +48,7 @@ LINES = {
     "CalibrationSums": ("taylor 8", "five sums over matches"),
     "Calibration": ("taylor 9", "slope and offset"),
     "MaskSeed": ("predict 1", "a mask shared with another passive party"),
-    "MaskedScores": ("predict 2", "a part of scores, masked where two parties are passive"),
+    "MaskedScores": ("predict 2", "a part of scores, masked with two or more passive parties"),
 }
 IN_CHUNKS = {"PassedPoints", "BlindedPoints", "CommonRows", "Slots"}
 
@@ -56,8 +56,8 @@ IN_CHUNKS = {"PassedPoints", "BlindedPoints", "CommonRows", "Slots"}
 def lines_of(protocol: str, kinds: list[str]) -> list[dict[str, object]]:
     transcript = Transcript((handshake.TABLE, *system(protocol).tables()))
     for kind in kinds:
-        transcript.received("shop", kind, b"12")
-    return [json.loads(line) for line in transcript.encoded().splitlines()]
+        transcript.add("shop", kind, b"12")
+    return [json.loads(line) for line in transcript.encode().splitlines()]
 
 
 def test_every_message_of_a_training_has_its_line() -> None:

@@ -1,4 +1,4 @@
-"""What a notebook shows of texts that others wrote."""
+"""Texts that other people wrote, as a notebook shows them."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ def test_a_watcher_hears_every_word_and_cancels(vertical: World) -> None:
         assert running.has_ended
         assert {event.party for event in heard} == {"bank", "post", "shop", "notary"}
         assert list(running.watch()) == heard
-        with pytest.raises(Stopped, match="the parties were told to end") as caught:
+        with pytest.raises(Stopped, match="the parties received the order to end") as caught:
             running.result()
         assert "taylor.resume" in caught.value.hint
     assert not _processes_of(vertical.root)
@@ -143,7 +143,7 @@ def test_a_signal_handler_of_the_program_stays(measured: World) -> None:
 
 
 def test_an_interrupt_cancels_the_job_and_ends_its_processes(vertical: World) -> None:
-    """As a notebook's stop button: the whole group of processes hears it."""
+    """A notebook's stop button interrupts the whole group of processes."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     words = [sys.executable, "-u", "-m", "tests.python_calls.interrupted"]
     with subprocess.Popen(

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted(str(path.relative_to(ROOT)) for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")))
-PAGES.remove("CHANGELOG.md")  # of what was, not of what to type
+PAGES = sorted(str(path.relative_to(ROOT)) for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")))
+PAGES.remove("CHANGELOG.md")  # it lists past changes, nothing to type
+PAGES.remove("docs/reference/command_line.md")  # its examples are those of --help, which tests/shown types
 PAGES.remove("CONTRIBUTING.md")  # tests/repository follows it
 
 PROGRAMS = {"blindfit", "python", "make", "pip", "docker", "docker-compose", "sh", ".", "(umask"}
@@ -20,9 +22,9 @@ FENCES_OF_COMMANDS = {"sh", "bash", "console"}
 class Shown:
     """
     Attributes:
-        line: where it begins in the page, counted from 0.
-        text: without comment and line breaks, with single spaces.
-        block: stands by itself, and not within a sentence.
+        line: line of its beginning in the page, counted from 0.
+        text: command without comment and line breaks, with single spaces.
+        block: True if it stands by itself, and not within a sentence.
     """
 
     line: int
@@ -31,7 +33,7 @@ class Shown:
 
     @property
     def is_mention(self) -> bool:
-        """A sentence names a command of Blindfit, without arguments: nothing to type."""
+        """True if a sentence names a command of Blindfit without arguments: nothing to type."""
         words = self.text.split()
         return not self.block and words[0] == "blindfit" and len(words) == 2
 
@@ -51,21 +53,21 @@ def to_type(page: str) -> list[Shown]:
 
 
 def printed_after(page: str, command: Shown) -> list[str]:
-    """The lines of the first block after a command that is no language's: what it prints, as the page has it."""
+    """Return the lines of the first block without a language after a command: its output, as the page has it."""
     lines = (ROOT / page).read_text().splitlines()
-    fences = [number for number, line in enumerate(lines) if line.startswith("```")]
+    fences = [number for number, line in enumerate(lines) if line.lstrip().startswith("```")]
     for start, end in zip(fences[::2], fences[1::2], strict=True):
-        if start > command.line and lines[start] == "```":
-            return lines[start + 1 : end]
+        if start > command.line and lines[start].strip() == "```":
+            return textwrap.dedent("\n".join(lines[start:end])).splitlines()[1:]
     raise LookupError(f"{page} shows nothing that {command.text} prints")
 
 
 def _blocks(lines: list[str]) -> Iterator[tuple[int, list[str], bool]]:
-    """Where each block of code begins, its lines, and whether these are commands."""
+    """Yield each block of code: its first line, its lines, and True if these are commands."""
     number = 0
     while number < len(lines):
         end, commands = number + 1, False
-        if (fence := re.match(r" *```(\w*)$", lines[number])) is not None:
+        if (fence := re.match(r" *```(\w*)(?:\{[\w-]+\}.*)?$", lines[number])) is not None:
             end = 1 + next(n for n in range(end, len(lines)) if lines[n].strip() == "```")
             commands = fence[1] in FENCES_OF_COMMANDS
         elif lines[number].startswith("    ") and not (number and lines[number - 1]):
@@ -101,5 +103,5 @@ def _inline(text: str) -> Iterator[Shown]:
 
 
 def _program(command: str) -> str:
-    """The first word that is no setting of the environment."""
+    """Return the first word that is not a setting of the environment."""
     return next((word for word in command.split() if "=" not in word), "")

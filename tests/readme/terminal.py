@@ -28,9 +28,9 @@ from tests.readme.pages import ROOT
 
 DEADLINE_S = 90
 SESSION, DIGEST = r"\b(?:walr|taylor)-[0-9a-f]{8}\b", r"(?<=digest )[0-9a-f]{32}\b"
-PLACEHOLDERS = {"SESSION": SESSION, "DIGEST": DIGEST}  # what earlier commands printed last
-PORTS = ("localhost:7101", "localhost:7102")  # of the pages; another test may listen there
-LEFT_OUT = shutil.ignore_patterns("data", "state", "certificates", "__pycache__")
+PLACEHOLDERS = {"SESSION": SESSION, "DIGEST": DIGEST}  # replaced by the last output of earlier commands
+PORTS = ("localhost:7101", "localhost:7102")  # ports on the pages; another test may listen there
+LEFT_OUT = shutil.ignore_patterns("_build", "node_modules", "data", "state", "certificates", "__pycache__")
 
 
 class Keyboard(io.StringIO):
@@ -42,8 +42,8 @@ class Keyboard(io.StringIO):
 class Terminal:
     """
     Attributes:
-        directory: as a fresh clone, of which a reader sees README, docs and examples.
-        printed: by all commands so far.
+        directory: folder like a fresh clone, in which a reader sees README, docs and examples.
+        printed: output of all commands so far.
     """
 
     directory: Path
@@ -70,7 +70,7 @@ class Terminal:
         return done
 
     def start(self, command: str, until: str) -> None:
-        """In a terminal of its own: returns when it has printed what is looked for."""
+        """Start the command in its own terminal, and return when it has printed this text."""
         log = self.directory / f"{len(self.running)}.log"
         words = shlex.split(self._filled_in(command))
         with log.open("ab") as out:
@@ -84,7 +84,7 @@ class Terminal:
         self.printed += log.read_text()
 
     def ends(self, command: str) -> int:
-        """How what was started ends by itself."""
+        """Wait for the end of a started command, and return its exit code."""
         return self.running.pop(command).wait(DEADLINE_S)
 
     def close(self) -> None:
@@ -94,7 +94,9 @@ class Terminal:
             process.wait(DEADLINE_S)
 
     def run_cells(self, cells: str) -> Done:
-        """Of a notebook, from the top, with names of their own; what they start runs in this process too."""
+        """Run cells of a notebook from the top, with their own names; commands that they start run in
+        this process too.
+        """
         code, names = compile(cells, "cells", "exec"), {"__name__": "__main__"}
         with mock.patch.object(subprocess, "run", self._started), imports_from(self.directory, "examples"):
             return blindfit(self.directory, main=lambda: exec(code, names))
@@ -103,7 +105,7 @@ class Terminal:
         for port, address in self.addresses.items():
             command = command.replace(port, address)
         for name, pattern in PLACEHOLDERS.items():
-            if name in command.split():
+            if re.search(rf"[ =]{name}(?= |$)", command):
                 command = re.sub(rf"\b{name}\b", re.findall(pattern, self.printed)[-1], command)
         return command
 
@@ -129,7 +131,7 @@ class Terminal:
         return blindfit(self.directory, *arguments[1:], main=lambda: script(self.directory / arguments[0]))
 
     def _demo(self, module: str) -> None:
-        """Of the folder's own examples; what it starts runs in this process too."""
+        """Run the folder's own example; commands that it starts run in this process too."""
         with imports_from(self.directory, "examples"):
             demo = importlib.import_module("examples.demo")
             processes = SimpleNamespace(**{**vars(subprocess), "run": self._started})
@@ -145,7 +147,7 @@ class Terminal:
         check: bool = False,
         **_: Any,
     ) -> Done:
-        """In place of `subprocess.run`: a script, or Blindfit's command line."""
+        """Run a script or Blindfit's command line, in place of `subprocess.run`."""
         program, first, *rest = map(str, words)
         assert program == sys.executable, f"{program}: nothing here can run it"
         if first == "-m":
@@ -171,7 +173,7 @@ def script(path: Path) -> None:
 
 @contextlib.contextmanager
 def imports_from(directory: Path, *packages: str) -> Iterator[None]:
-    """These packages are the directory's, whatever was imported before; afterwards all is as it was."""
+    """Import these packages from the directory, even if others were imported before; restore all modules afterwards."""
 
     def take_out() -> dict[str, Any]:
         return {name: sys.modules.pop(name) for name in list(sys.modules) if name.split(".")[0] in packages}

@@ -1,7 +1,8 @@
 """Every command of README and docs is typed, page by page, in the order in which it stands, in a fresh folder.
 
-The pages themselves say what is typed. The tables here say what is typed otherwise, and why; which commands cannot be
-typed in a test; and what a page promises beyond an exit status of 0 and the files that a command is told to write.
+The pages themselves state what is typed. The tables here list what is typed otherwise, and why, and which commands a
+test cannot type. They also list what a page promises in addition to an exit status of 0 and the files that a command
+writes.
 """
 
 from __future__ import annotations
@@ -81,19 +82,19 @@ NOT_TYPED = {
 
 @dataclass(frozen=True)
 class Typed:
-    """How a command is typed, where not as it stands, and what it does.
+    """A command that is typed differently than it stands, and its results.
 
     Attributes:
         add: words at its end.
-        instead: all of it.
-        why: of both.
-        answers: to what it asks.
-        until: it runs in a terminal of its own, and has printed this when the next one is typed.
+        instead: text that replaces all of it.
+        why: reason for either change.
+        answers: answers to its questions.
+        until: text that it prints in its own terminal before the next command is typed.
         lets_end: a command in another terminal that ends well after this one.
-        status: of its end.
-        says: patterns of what it prints.
+        status: exit status.
+        says: patterns of its output.
         writes: files.
-        prints: labels of the rows are those of the next block of the page.
+        prints: True if the labels of the rows are those of the next block of the page.
     """
 
     add: str = ""
@@ -114,11 +115,11 @@ class Typed:
 FREEZE = 'blindfit run examples/taylor/job.toml --rehearse --out runs/frozen --fault "freeze notary at epoch 3 for 5s"'
 ONE_EPOCH = "an epoch does all that twenty do"
 TWO_EPOCHS = "two do all that twenty do"
-NO_TEST_ROWS = {  # of the Falcon jobs after the demo
+NO_TEST_ROWS = {  # options of the Falcon jobs after the demo
     "add": "--set falcon.epochs=2 --set split.test_fraction=0",
     "why": f"{TWO_EPOCHS}, and the demo has test figures",
 }
-FEWER_DRAWS = {  # of what demos simulate, not of what they run
+FEWER_DRAWS = {  # for simulations of demos, not for their runs
     "examples/taylor/demo.py": ("DRAWS = 61", "DRAWS = 1"),
     "examples/label_dp/demo.py": ("DRAWS = 5", "DRAWS = 1"),
     "examples/dp_lr/demo.py": ("DRAWS = 20", "DRAWS = 2"),
@@ -127,8 +128,8 @@ SUBMIT = "blindfit submit examples/walr/submitted.toml"
 CLINIC = "blindfit party examples/walr/clinic.toml --set listen=localhost:7101 --set policy.approve=ask"
 INSURER = "blindfit party examples/walr/insurer.toml --set listen=localhost:7102"
 BETWEEN = {
-    CLINIC: Typed(until="party is up"),
-    INSURER: Typed(until="party is up"),
+    CLINIC: Typed(until="party is running"),
+    INSURER: Typed(until="party is running"),
     SUBMIT: Typed(until="waits for the operator of clinic", writes=("runs/latest/report.html",)),
     "blindfit approve examples/walr/clinic.toml": Typed(says=("members", "digest")),
 }
@@ -140,7 +141,15 @@ SPLIT = (
 LINK = "blindfit run examples/linkage/job.toml --out runs/linkage"
 TRAIN = "blindfit run examples/taylor/job.toml --out runs/taylor"
 SHARED = "blindfit run examples/falcon/job.toml --out runs/falcon"
-PLAN = "blindfit plan examples/walr/job.toml"
+PLAN = "blindfit plan examples/walr/job.toml --base-rate 0.7 --strength 0.6"
+COLUMNS = "examples/walr/holders"
+RUN_COLUMNS = f"blindfit run {COLUMNS}/job.toml --out runs/walr-holders"
+SCORE_COLUMNS = f"blindfit predict {COLUMNS}/predict.toml --model runs/walr-holders --out runs/walr-holders-scores"
+EVALUATE_COLUMNS = (
+    f"blindfit evaluate {COLUMNS}/evaluate.toml --model runs/walr-holders --scores runs/walr-holders-scores"
+)
+STOP = 'blindfit run examples/taylor/job.toml --rehearse --out runs/stopped --fault "kill archive at epoch 3"'
+RESUME = "blindfit run examples/taylor/job.toml --rehearse --out runs/stopped --set taylor.resume=SESSION"
 RELEASE_LABELS = "blindfit run examples/label_dp/job.toml --out runs/label_dp"
 TRAIN_IN_PRIVATE = "blindfit run examples/dp_lr/job.toml --out runs/dp_lr"
 CHECK = "blindfit check examples/walr/job.toml"
@@ -154,7 +163,7 @@ SIMULATE_BY_NAME = (
     "--systems walr,dp-lr --epsilon 0.5,1,2 --repeat 5 --out runs/epsilons"
 )
 SAMPLES = Typed(
-    add="--samples 64", why="as few as there may be find less, and take as few fits", says=("Nothing speaks",)
+    add="--samples 64", why="as few as there may be find less, and take as few fits", says=("No sample contradicts",)
 )
 
 
@@ -167,7 +176,7 @@ def quick_demos(terminal: Terminal) -> None:
 
 
 def data_of_walr(terminal: Terminal) -> None:
-    """What `make demo` makes."""
+    """Make the data that `make demo` makes."""
     assert terminal.type("python examples/walr/prepare.py").returncode == 0
 
 
@@ -177,7 +186,7 @@ def visits_are_published(terminal: Terminal) -> None:
 
 
 def walr_has_run(terminal: Terminal) -> None:
-    """What `make demo` leaves."""
+    """Run all that `make demo` runs."""
     data_of_walr(terminal)
     assert terminal.type("blindfit run examples/walr/job.toml --out runs/walr").returncode == 0
 
@@ -188,8 +197,8 @@ def walr_has_run_and_quick_demos(terminal: Terminal) -> None:
 
 
 def a_job_waits(terminal: Terminal) -> None:
-    """What organisations do up to the approval."""
-    for shown in to_type("docs/organisations.md"):
+    """Do all that organisations do up to the approval."""
+    for shown in to_type("docs/tutorials/two_organisations.md"):
         if shown.text.startswith(("blindfit certs authority", "blindfit certs issue")):
             assert terminal.type(shown.text).returncode == 0
     data_of_walr(terminal)
@@ -198,56 +207,57 @@ def a_job_waits(terminal: Terminal) -> None:
 
 
 def data_of_taylor(terminal: Terminal) -> None:
-    """What `make demo-taylor` makes."""
+    """Make the data that `make demo-taylor` makes."""
     assert terminal.type("python examples/taylor/prepare.py").returncode == 0
 
 
 def a_job_of_the_falcon_code(terminal: Terminal) -> None:
-    """With its rows, which the page takes for those of whoever has such a job."""
+    """Write a job of the public Falcon code with its rows, which the page assumes a reader to have."""
     import_falcon.make(terminal.directory)
 
 
 def a_public_model(terminal: Terminal) -> None:
-    """The page's own Python, on rows with the columns of the insurer's dataset; and the data that the demo makes."""
-    _, snippet = re.findall(r"```python\n(.*?)```", (ROOT / "docs/dp_lr.md").read_text(), re.S)
+    """Run the page's own Python, on rows with the columns of the insurer's dataset, and make the demo's data."""
+    snippet, _ = re.findall(r"```python\n(.*?)```", (ROOT / "docs/guides/private_model.md").read_text(), re.S)
     draw = np.random.default_rng(1)
     columns = ["lncoins", "idp", "lpi", "fmde", "physlm", "disea", "hlthg", "hlthf", "hlthp"]
     rows = {"features": draw.normal(size=(200, 9)), "labels": draw.integers(0, 2, 200), "names": columns}
     with contextlib.chdir(terminal.directory):
-        exec(compile(snippet, "dp_lr.md", "exec"), rows)
+        exec(compile(snippet, "private_model.md", "exec"), rows)
     assert terminal.type("python examples/dp_lr/prepare.py").returncode == 0
 
 
 GIVEN: dict[str, Given] = {
     "README.md": quick_demos,
-    "docs/account.md": visits_are_published,
-    "docs/command_line.md": walr_has_run,
-    "docs/dp_lr.md": a_public_model,
-    "docs/falcon.md": a_job_of_the_falcon_code,
-    "docs/measurement.md": walr_has_run,
-    "docs/networks.md": data_of_walr,
-    "docs/policy.md": a_job_waits,
-    "docs/prediction.md": quick_demos,
-    "docs/organisations.md": walr_has_run,
-    "docs/rehearsal.md": data_of_walr,
-    "docs/taylor.md": data_of_taylor,
-    "docs/tour.md": walr_has_run_and_quick_demos,
-    "docs/walr.md": data_of_walr,
+    "docs/explanation/account.md": visits_are_published,
+    "docs/guides/troubleshooting.md": walr_has_run,
+    "docs/guides/private_model.md": a_public_model,
+    "docs/guides/import_falcon.md": a_job_of_the_falcon_code,
+    "docs/reference/measurement_api.md": walr_has_run,
+    "docs/guides/policy.md": a_job_waits,
+    "docs/guides/score.md": quick_demos,
+    "docs/tutorials/two_organisations.md": walr_has_run,
+    "docs/guides/rehearse.md": data_of_walr,
+    "docs/explanation/paillier.md": data_of_taylor,
+    "docs/start/quickstart.md": walr_has_run_and_quick_demos,
 }
-TYPED_ON = {  # what several pages show, and takes long, is typed on one of them
+TYPED_ON = {  # a long command that several pages show is typed on one of them
     "make demo": "README.md",
-    "make demo-label-dp": "docs/tour.md",
+    "make demo-label-dp": "docs/start/quickstart.md",
     "make demo-dp-lr": "README.md",
-    "make demo-taylor": "docs/prediction.md",
-    "make demo-falcon": "docs/falcon.md",
-    SHARED: "docs/tour.md",
-    LINK: "docs/tour.md",
-    CHECK: "docs/tour.md",
-    AUDIT_A_MODEL: "docs/attack.md",
-    SIMULATE: "docs/simulate.md",
+    "make demo-taylor": "docs/guides/score.md",
+    "make demo-falcon": "docs/guides/falcon_variants.md",
+    SHARED: "docs/start/quickstart.md",
+    LINK: "docs/start/quickstart.md",
+    CHECK: "docs/start/quickstart.md",
+    RUN_COLUMNS: "docs/guides/several_passive_parties.md",
+    SCORE_COLUMNS: "docs/guides/several_passive_parties.md",
+    EVALUATE_COLUMNS: "docs/guides/several_passive_parties.md",
+    AUDIT_A_MODEL: "docs/guides/test_a_claim.md",
+    SIMULATE: "docs/guides/compare_systems.md",
     PLAN: "README.md",
-    RELEASE_LABELS: "docs/label_dp.md",
-    TRAIN_IN_PRIVATE: "docs/dp_lr.md",
+    RELEASE_LABELS: "docs/guides/release_labels.md",
+    TRAIN_IN_PRIVATE: "docs/guides/private_model.md",
 }
 
 TYPED: dict[str, dict[str, Typed]] = {
@@ -257,7 +267,9 @@ TYPED: dict[str, dict[str, Typed]] = {
             writes=("runs/walr/report.html", "runs/walr/insurer/model.json"),
         ),
         PLAN: Typed(
-            add="--draws 3 --out runs/plan", why="twenty draws take longer", says=("expected loss", "gain kept")
+            add="--draws 3 --out runs/plan",
+            why="twenty draws take longer",
+            says=("0.7 of the labels positive", "expected loss", "gain kept"),
         ),
         "blindfit evaluate examples/walr/evaluate.toml --model runs/walr": Typed(
             says=("log loss", "AUC of score bins"), writes=("runs/evaluate/report.html",)
@@ -265,21 +277,18 @@ TYPED: dict[str, dict[str, Typed]] = {
         "blindfit ledger examples/walr/clinic.toml": Typed(says=(r"members +\d +1\.\d+ +3 ", "insurer")),
         "make demo-dp-lr": Typed(says=("pre-training",), writes=("runs/dp_lr/accuracy.png",)),
     },
-    "docs/simulate.md": {
+    "docs/guides/compare_systems.md": {
         SIMULATE: Typed(
             add="--set taylor.epochs=1 --set falcon.epochs=1",
             why=ONE_EPOCH,
-            says=("active party alone", "label-dp, epsilon 1: ", "There was one repeat"),
+            says=("active party only", "label-dp, epsilon 1: ", "There was one repeat"),
             writes=("runs/simulate/simulation.html", "runs/simulate/simulation.csv"),
         ),
         SIMULATE_BY_NAME: Typed(
             add="--epsilon 1 --repeat 1", why="one run of each does", writes=("runs/epsilons/simulation.json",)
         ),
     },
-    "docs/tour.md": {
-        "blindfit run joint/job.toml --out joint/run": Typed(
-            add="--set taylor.epochs=1", why=ONE_EPOCH, writes=("joint/run/hospital/model.json",)
-        ),
+    "docs/start/quickstart.md": {
         "make demo-label-dp": Typed(
             says=("the same model, epsilon 0 spent", *("laplace", "rp-banded")), writes=("runs/label_dp/report.html",)
         ),
@@ -293,7 +302,7 @@ TYPED: dict[str, dict[str, Typed]] = {
             says=("log loss", "AUC of score bins"), writes=("runs/evaluate/report.html",)
         ),
         "blindfit snapshot examples/walr/clinic.toml": Typed(says=(r"visits +1 .*unchanged",)),
-        "blindfit ledger examples/walr/clinic.toml": Typed(says=(r"members +3 +1\.\d+ +3 ", "insurer")),
+        "blindfit ledger examples/walr/clinic.toml": Typed(says=(r"members +2 +1\.\d+ +3 ", "insurer")),
         "blindfit ledger chain.jsonl --verify": Typed(says=("the chain of 3 entries is whole",)),
         "blindfit export runs/walr --out release.blindfit": Typed(writes=("release.blindfit",)),
         "blindfit verify release.blindfit": Typed(
@@ -331,37 +340,48 @@ TYPED: dict[str, dict[str, Typed]] = {
             add="--set taylor.epochs=1",
             why=ONE_EPOCH,
             says=("1,500 in common",),
-            writes=("runs/linkage/notary/linkage.json",),  # docs/linkage.md names it
+            writes=("runs/linkage/notary/linkage.json",),  # docs/guides/link_without_ids.md names it
         ),
     },
-    "docs/organisations.md": {
+    "docs/tutorials/your_own_tables.md": {
+        "blindfit check joint/job.toml": Typed(says=("569 rows in common", "nothing here refuses this job")),
+        "blindfit run joint/job.toml --out joint/run": Typed(
+            add="--set taylor.epochs=1", why=ONE_EPOCH, writes=("joint/run/hospital/model.json",)
+        ),
+    },
+    "docs/tutorials/two_organisations.md": {
         "blindfit report DIR": Typed(
             instead="blindfit report runs/walr/insurer", why="a folder", writes=("runs/walr/insurer/report.html",)
         ),
         **BETWEEN,
         APPROVE: Typed(lets_end=SUBMIT),
     },
-    "docs/account.md": {
+    "docs/explanation/account.md": {
         'blindfit ledger PARTY.TOML --reset-account DATASET --reason "..."': Typed(
             instead='blindfit ledger examples/walr/clinic.toml --reset-account visits --reason "a new contract"',
             why="a party, and a reason",
             says=("the account of members starts again",),
         ),
     },
-    "docs/attack.md": {
+    "docs/guides/test_a_claim.md": {
         "blindfit attack rp-with-prior --epsilon 1": Typed(
             add="--samples 64 --half-width 0.2",
             why="as few as there may be, and no search for the best half width in each fit",
-            says=("Nothing speaks",),
+            says=("No sample contradicts",),
             prints=True,
         ),
         "blindfit attack rr-on-bins --range 0 8 --labels examples/label_dp/data/visits.csv:visits": SAMPLES,
         AUDIT_A_MODEL: Typed(
-            says=("Membership: 60 members", "Inversion: ", "no better than by chance", "it would of anybody"),
+            says=(
+                "Membership: 60 members",
+                "Inversion: ",
+                "no better than by chance",
+                "other people are guessed as well",
+            ),
             prints=True,
         ),
     },
-    "docs/command_line.md": {
+    "docs/guides/script.md": {
         "blindfit --version": Typed(says=(r"^blindfit \d",)),
         "blindfit jobs examples/walr/clinic.toml": Typed(says=(r"walr-[0-9a-f]{8} +walr +coordinator +done",)),
         "blindfit jobs examples/walr/clinic.toml --running": Typed(says=("no job runs or waits here",)),
@@ -373,17 +393,17 @@ TYPED: dict[str, dict[str, Typed]] = {
         "blindfit show examples/walr/job.toml --json": Typed(says=(r'^\{\n  "protocol": "walr"',)),
         "blindfit check examples/walr/job.toml --json": Typed(says=('"level": "ok"',)),
     },
-    "docs/dp_lr.md": {
+    "docs/guides/private_model.md": {
         "blindfit run examples/walr/job.toml --set walr.init=pretrained.json": Typed(says=("of 3 spent on members",)),
         TRAIN_IN_PRIVATE: Typed(says=("start|public rows",), writes=("runs/dp_lr/hospital/model.json",)),
     },
-    "docs/networks.md": {
+    "docs/guides/networks.md": {
         'blindfit run examples/walr/job.toml --network "40ms 100mbit"': Typed(
             says=("network +simulated: 40 ms one way .80 ms there and back., 100 Mbit/s",),
             writes=("runs/latest/report.html",),
         ),
     },
-    "docs/falcon.md": {
+    "docs/guides/falcon_variants.md": {
         'blindfit ledger examples/falcon/hospital.toml --reset-account tumours --reason "a second demo"': Typed(
             says=("starts again",)
         ),
@@ -399,28 +419,79 @@ TYPED: dict[str, dict[str, Typed]] = {
         "blindfit run examples/falcon/job.toml --set falcon.weights=shared --out runs/shared": Typed(**NO_TEST_ROWS),
         "blindfit predict examples/falcon/predict.toml --model runs/falcon": Typed(says=("40 rows scored",)),
         "blindfit check examples/falcon/job.toml": Typed(says=("bits",)),
+    },
+    "docs/guides/import_falcon.md": {
         "blindfit import-falcon job.json --out imported": Typed(
             says=("Not carried", "differential_privacy_budget"), writes=("imported/job.toml", "imported/party0.csv")
         ),
         "blindfit run imported/job.toml --out runs/imported": Typed(writes=("runs/imported/party0/model.json",)),
     },
-    "docs/keeping.md": {
+    "docs/guides/backup.md": {
         "blindfit ledger examples/walr/clinic.toml --acknowledge 'disk failed, restored the backup of Monday'": Typed(
             says=("0 lost charges",)
         ),
-        "blindfit lock examples/walr/clinic.toml --set secrets.passphrase_file=state/words": Typed(
-            says=("locked .*receipt_key.pem",), writes=("examples/walr/state/clinic/vault.json",)
+        "blindfit purge examples/walr/insurer.toml --all-ended --dry-run": Typed(
+            says=("Nothing was removed",), writes=("runs/walr/insurer/model.json",)
         ),
         "blindfit purge examples/walr/insurer.toml SESSION": Typed(
             answers="y\n", says=("What stays: names of sessions, the ledger", r"removed .*runs/walr/insurer/model.json")
         ),
         "blindfit purge examples/walr/insurer.toml --all-ended": Typed(says=("keeps no files",)),
     },
-    "docs/label_dp.md": {
+    "docs/guides/keys.md": {
+        "blindfit lock examples/walr/clinic.toml --set secrets.passphrase_file=state/words": Typed(
+            says=("locked .*receipt_key.pem",), writes=("examples/walr/state/clinic/vault.json",)
+        ),
+    },
+    "docs/guides/plan_epsilon.md": {
+        f"{PLAN} --wanted 0.96 --out runs/plan": Typed(
+            add="--draws 3",
+            why="twenty draws take longer",
+            says=("0.7 of the labels positive", "expected from epsilon"),
+            writes=("runs/plan/plan.html", "runs/plan/plan.json"),
+        ),
+        f"{PLAN} --cadences 12 --out runs/plan-year": Typed(
+            add="--draws 2", why="twenty draws take longer", says=("12 releases",), writes=("runs/plan-year/plan.json",)
+        ),
+        "blindfit plan examples/label_dp/job.toml --out runs/plan-labels": Typed(
+            says=("staircase",), writes=("runs/plan-labels/plan.json",)
+        ),
+    },
+    "docs/guides/evaluate.md": {
+        "blindfit check examples/walr/evaluate.toml --set evaluate.session=walr-1": Typed(
+            status=1, says=("a rate over n rows", "it has no model.json of that session")
+        ),
+        "blindfit evaluate examples/walr/evaluate.toml --model runs/walr --out runs/evaluate": Typed(
+            says=("mean prediction", "KS of score bins"), writes=("runs/evaluate/report.json",)
+        ),
+    },
+    "docs/guides/retrain.md": {
+        "blindfit run examples/walr/job.toml --out runs/again": Typed(says=("1 of 3 spent on members",)),
+        "blindfit ledger examples/walr/clinic.toml": Typed(says=(r"members +1 +1 +3 ",)),
+        "blindfit run examples/walr/job.toml --set privacy.release=second --out runs/second": Typed(
+            says=(r"1\.\d+ of 3 spent on members",)
+        ),
+        "blindfit pretrain examples/dp_lr/hospital.toml --dataset archive --out pretrained.json": Typed(
+            writes=("pretrained.json",)
+        ),
+    },
+    "docs/guides/resume.md": {
+        STOP: Typed(status=1, says=("SIGKILL", "--set taylor.resume=")),
+        RESUME: Typed(says=("taylor",), writes=("runs/stopped/hospital/model.json",)),
+    },
+    "docs/guides/troubleshooting.md": {
+        "blindfit jobs examples/walr/clinic.toml": Typed(says=(r"walr-[0-9a-f]{8} +walr +coordinator +done",)),
+        "blindfit logs examples/walr/clinic.toml SESSION": Typed(says=("session is done",)),
+    },
+    "docs/guides/prepare_data.md": {
+        "blindfit snapshot examples/walr/insurer.toml people": Typed(says=("snapshot 1, 20,190 rows",)),
+        "blindfit snapshot examples/walr/insurer.toml people --skip-unreadable": Typed(says=("snapshot 2",)),
+    },
+    "docs/guides/release_labels.md": {
         "blindfit check examples/label_dp/job.toml": Typed(says=("staircase", "budget of members")),
         RELEASE_LABELS: Typed(says=(r"1 of 4 spent",)),
     },
-    "docs/measurement.md": {
+    "docs/reference/measurement_api.md": {
         "blindfit ledger examples/walr/clinic.toml": Typed(says=("insurer", "members")),
         "blindfit ledger examples/walr/clinic.toml --export FILE": Typed(
             instead="blindfit ledger examples/walr/clinic.toml --export chain.jsonl", why="a file"
@@ -429,29 +500,15 @@ TYPED: dict[str, dict[str, Typed]] = {
             instead="blindfit ledger chain.jsonl --verify", why="the same file", says=("1 entry is whole",)
         ),
     },
-    "docs/policy.md": {
+    "docs/guides/policy.md": {
         "blindfit approve examples/walr/clinic.toml": Typed(says=("members", "privacy.epsilon = 1", "digest")),
         "blindfit approve examples/walr/clinic.toml SESSION": Typed(answers="n\n", says=("people", "Approve")),
         "blindfit approve examples/walr/clinic.toml SESSION --refuse": Typed(
             status=2,
-            says=("waits",),  # the line before has said yes to the job
+            says=("waits",),  # the line before has approved the job
         ),
     },
-    "docs/walr.md": {
-        "blindfit plan examples/walr/job.toml --base-rate 0.7 --strength 0.6 --wanted 0.96 --out runs/plan": Typed(
-            add="--draws 3",
-            why="twenty draws take longer",
-            says=("0.7 of the labels positive", "expected from epsilon"),
-            writes=("runs/plan/plan.html", "runs/plan/plan.json"),
-        ),
-        "blindfit evaluate examples/walr/evaluate.toml --model runs/walr --out runs/evaluate": Typed(
-            says=("mean prediction", "KS of score bins"), writes=("runs/evaluate/report.json",)
-        ),
-        "blindfit check examples/walr/evaluate.toml --set evaluate.session=walr-1": Typed(
-            status=1, says=("a rate of n rows", "it has no model.json of that session")
-        ),
-    },
-    "docs/prediction.md": {
+    "docs/guides/score.md": {
         "make demo-taylor": Typed(
             add="--set taylor.epochs=1", why=ONE_EPOCH, says=("median AUC",), writes=("runs/taylor/epsilon.png",)
         ),
@@ -473,7 +530,7 @@ TYPED: dict[str, dict[str, Typed]] = {
             writes=("scores.csv",)
         ),
     },
-    "docs/rehearsal.md": {
+    "docs/guides/rehearse.md": {
         "blindfit check examples/walr/job.toml --rehearse": Typed(says=("nothing here refuses this job",)),
         "blindfit run examples/walr/job.toml --rehearse --out runs/study": Typed(
             says=("rehearsal: nothing was charged",), writes=("runs/study/report.html",)
@@ -486,12 +543,12 @@ TYPED: dict[str, dict[str, Typed]] = {
         ),
         "blindfit run examples/walr/job.toml --rehearse --warn-only": Typed(says=("rehearsal: nothing was charged",)),
     },
-    "docs/snapshots.md": {
+    "docs/guides/publish.md": {
         "blindfit snapshot examples/walr/insurer.toml": Typed(says=(r"people +1 .*20,190.*unchanged",)),
     },
-    "docs/walr_trust.md": {
+    "docs/guides/hide_labels_or_rows.md": {
         SPLIT: Typed(says=("20,190 rows",), writes=("examples/walr/split_labels/data/west.parquet",)),
-        "blindfit check examples/walr/split_labels/job.toml": Typed(says=("epsilon 0.684 against it alone",)),
+        "blindfit check examples/walr/split_labels/job.toml": Typed(says=("epsilon 0.684 against only",)),
         "blindfit run examples/walr/split_labels/job.toml --out runs/walr-split": Typed(
             says=("even if it colludes with one of", "of 3 spent on members"), writes=("runs/walr-split/report.html",)
         ),
@@ -502,20 +559,16 @@ TYPED: dict[str, dict[str, Typed]] = {
             says=(r"insurer follows the protocol"), writes=("runs/walr-hidden/report.html",)
         ),
     },
-    "docs/walr_holders.md": {
-        "blindfit check examples/walr/holders/job.toml": Typed(
-            says=("clinic fits the model", "13,387 rows to train on")
-        ),
-        "blindfit run examples/walr/holders/job.toml --out runs/walr-holders": Typed(
+    "docs/guides/several_passive_parties.md": {
+        f"blindfit check {COLUMNS}/job.toml": Typed(says=("clinic fits the model", "13,387 rows to train on")),
+        RUN_COLUMNS: Typed(
             says=("weights of their own columns",),
             writes=("runs/walr-holders/hospital/model.json", "runs/walr-holders/report.html"),
         ),
-        "blindfit predict examples/walr/holders/predict.toml --model runs/walr-holders "
-        "--out runs/walr-holders-scores": Typed(says=("18,225 rows scored",)),
-        "blindfit evaluate examples/walr/holders/evaluate.toml --model runs/walr-holders "
-        "--scores runs/walr-holders-scores": Typed(says=("AUC of score bins",)),
+        SCORE_COLUMNS: Typed(says=("18,225 rows scored",)),
+        EVALUATE_COLUMNS: Typed(says=("AUC of score bins",)),
     },
-    "docs/faults.md": {
+    "docs/guides/faults.md": {
         'blindfit run examples/taylor/job.toml --rehearse --out runs/killed --fault "kill archive at epoch 3"': Typed(
             status=1,
             says=("archive +is killed", "names archive as the cause", "--set taylor.resume="),
@@ -530,7 +583,7 @@ TYPED: dict[str, dict[str, Typed]] = {
             says=(r"notary +goes on \(SIGCONT\)",),
         ),
     },
-    "docs/taylor.md": {
+    "docs/explanation/paillier.md": {
         "blindfit check examples/taylor/job.toml --set 'paillier.engine=\"phe\"'": Typed(says=("slow reference",)),
     },
 }
@@ -546,7 +599,7 @@ def terminal(tmp_path: Path) -> Iterator[Terminal]:
     terminal.close()
 
 
-@pytest.mark.timeout(600)  # of the README alone; each wait within has a deadline of its own
+@pytest.mark.timeout(600)  # only for the README; each wait within has its own deadline
 @pytest.mark.parametrize("page", [page for page in PAGES if to_type(page)])
 def test_the_commands_of_a_page_do_what_it_says(page: str, terminal: Terminal) -> None:
     GIVEN.get(page, lambda _: None)(terminal)
@@ -590,7 +643,7 @@ def told_to_write(command: str) -> list[str]:
 
 
 def labels(lines: list[str]) -> set[str]:
-    """Of a table's rows, each in one column after two spaces: what comes deeper continues a row."""
+    """Return the labels of a table's rows, each in one column after two spaces: deeper lines continue a row."""
     return {re.split(r" {2,}", line.strip())[0] for line in lines if re.match(r" {2}\S", line)}
 
 
@@ -625,7 +678,7 @@ BENCHMARKS = sorted({shown.text for page in PAGES for shown in to_type(page) if 
 
 @pytest.mark.parametrize("command", BENCHMARKS)
 def test_a_benchmark_has_the_options_that_pages_give_it(command: str, tmp_path: Path) -> None:
-    """That it runs is another test's; here nothing is measured."""
+    """Another test runs the benchmarks; here nothing is measured."""
     module = command.split()[2]
     folder = ROOT.joinpath(*module.split("."))
     module, path = (

@@ -1,4 +1,4 @@
-"""The documents' snippets of Python run, on rows of their kind."""
+"""The documents' snippets of Python run, on matching rows."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ def snippets(name: str) -> list[str]:
 
 
 def test_the_example_of_label_mechanisms_runs() -> None:
-    example, *_ = snippets("label_dp.md")  # the others need a run
+    *_, example = snippets("guides/release_labels.md")  # the others need a run
     labels = np.random.default_rng(1).random(20_000)
     names: dict[str, Any] = {"labels": labels}
-    exec(compile(example, "label_dp.md", "exec"), names)
+    exec(compile(example, "release_labels.md", "exec"), names)
     assert names["unbiased"].mean() == pytest.approx(labels.mean(), abs=0.035)  # 6.7 standard errors: 2e-11
     assert names["fitted"].epsilon == pytest.approx(2.0)
 
 
 def test_the_example_of_dp_lr_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    example, *_ = snippets("dp_lr.md")
+    *_, example = snippets("guides/private_model.md")
     X, y = make_classification(1200, 5, random_state=1)
     names: dict[str, Any] = {
         "features": X[200:],
@@ -35,7 +35,7 @@ def test_the_example_of_dp_lr_runs(capsys: pytest.CaptureFixture[str]) -> None:
         "public_features": X[:200],
         "public_labels": y[:200],
     }
-    exec(compile(example, "dp_lr.md", "exec"), names)
+    exec(compile(example, "private_model.md", "exec"), names)
     assert "(1, 1e-05)-differential privacy" in capsys.readouterr().out
     assert names["model"].score(X[200:], y[200:]) > 0.7
 
@@ -43,7 +43,7 @@ def test_the_example_of_dp_lr_runs(capsys: pytest.CaptureFixture[str]) -> None:
 NAMED = re.compile(r"`((?:[a-z_]+/)+[a-z_]+\.py): ([^`]+)`")
 
 
-@pytest.mark.parametrize("page", sorted(path.name for path in DOCS.glob("*.md")))
+@pytest.mark.parametrize("page", sorted(str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md")))
 def test_what_a_page_names_in_a_file_is_there(page: str) -> None:
     for path, names in NAMED.findall((DOCS / page).read_text()):
         found = [file for top in ("", "algorithms/") if (file := DOCS.parent / top / path).exists()]

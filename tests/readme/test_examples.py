@@ -1,4 +1,4 @@
-"""The page of encrypted vectors has an example that runs, and prints what it says."""
+"""The page of encrypted vectors has an example that runs, and prints the output that the page shows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-PAGE = (Path(__file__).parents[2] / "docs" / "paillier.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs/explanation/paillier.md").read_text()
 
 
 def test_the_example_of_encrypted_vectors_runs(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""What `make` says on a machine that lacks something, each time it is asked."""
+"""On a machine that lacks something, `make` prints what, each time it runs."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ def test_a_python_compiled_without_optimization_gives_way_to_the_systems_own(
 
 
 def stands_in(python: Path, does: str) -> Path:
-    """A script in its place."""
+    """Return a script that stands in for a program."""
     python.write_text(f"#!/bin/sh\n{does}\n")
     python.chmod(0o755)
     return python
 
 
 def made(folder: Path, setting: str) -> str:
-    """What `make demo` says in a folder of its own, where it fails and leaves nothing."""
+    """Run `make demo` in a separate folder, where it fails and leaves nothing; return its output."""
     for file in ("Makefile", "pyproject.toml"):
         shutil.copy(ROOT / file, folder)
     shutil.copytree(ROOT / "constraints", folder / "constraints", dirs_exist_ok=True)

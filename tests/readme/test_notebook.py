@@ -1,4 +1,4 @@
-"""The notebooks of the examples: what they show is there, and their cells run from the top in a fresh folder."""
+"""The notebooks of the examples: their outputs are there, and their cells run from the top in a fresh folder."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from tests.readme.terminal import Terminal
 
 ROOT = Path(__file__).parents[2]
-NOTEBOOKS = sorted((ROOT / "examples").rglob("*.ipynb"))
+NOTEBOOKS = sorted((ROOT / "docs/tutorials").glob("*.ipynb"))
 
 
 def cells(notebook: Path) -> list[dict[str, Any]]:
@@ -29,7 +29,7 @@ def test_every_cell_was_executed_and_none_failed(notebook: Path) -> None:
     assert not re.search(r'[" ]/(home|tmp|root|work|usr)/', notebook.read_text())
 
 
-FEWER = {  # of what a cell repeats: once does all that many times do
+FEWER = {  # replacements of repetitions in a cell: one pass shows all
     "walr": ("draws=10", "draws=3"),
     "taylor": ('"epochs": 6', '"epochs": 1'),
     "falcon": ('"epochs": 3', '"epochs": 2'),
@@ -44,7 +44,7 @@ def test_its_cells_run_from_the_top(notebook: Path, tmp_path: Path, monkeypatch:
     script = "\n\n".join("".join(cell["source"]) for cell in cells(notebook))
     many, fewer = FEWER.get(notebook.stem, ("", ""))
     assert many in script
-    monkeypatch.setenv("FORCE_COLOR", "1")  # as a notebook has it
+    monkeypatch.setenv("FORCE_COLOR", "1")  # a notebook sets this
     done = Terminal(tmp_path).run_cells(script.replace(many, fewer) if many else script)
     assert done.returncode == 0, done.stderr
     assert done.stdout
@@ -52,8 +52,8 @@ def test_its_cells_run_from_the_top(notebook: Path, tmp_path: Path, monkeypatch:
 
 
 def test_two_tables_become_a_model_inside_a_running_loop(tmp_path: Path) -> None:
-    """As a stranger would write it: fifteen lines, as a coroutine."""
-    script = "\n".join("".join(cell["source"]) for cell in cells(ROOT / "examples/two_tables/two_tables.ipynb"))
+    """A stranger would write it like this: fifteen lines, as a coroutine."""
+    script = "\n".join("".join(cell["source"]) for cell in cells(ROOT / "docs/tutorials/two_tables.ipynb"))
     lines = [line for line in script.splitlines() if line.strip()]
     assert (
         len([line for line in lines if not line.startswith(("table", "len(table"))]) <= 15
@@ -69,8 +69,19 @@ def test_two_tables_become_a_model_inside_a_running_loop(tmp_path: Path) -> None
     assert (tmp_path / "study/score.py").exists()
 
 
+def test_the_six_lines_of_the_first_page_run(tmp_path: Path) -> None:
+    (lines,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
+    terminal = Terminal(tmp_path)
+    assert terminal.type("python examples/walr/prepare.py").returncode == 0
+    done = terminal.run_cells(lines)
+    assert done.returncode == 0, done.stderr
+    assert "lncoins" in done.stdout
+    assert "epsilon 0.5" in done.stdout or "(0.5, 1e-05)" in done.stdout
+
+
 def test_the_calls_of_the_page_run(tmp_path: Path) -> None:
-    jobs, own_tables, watched, *_ = re.findall(r"```python\n(.*?)```", (ROOT / "docs/notebook.md").read_text(), re.S)
+    page = (ROOT / "docs/guides/python.md").read_text()
+    jobs, own_tables, watched, *_ = re.findall(r"```python\n(.*?)```", page, re.S)
     terminal = Terminal(tmp_path)
     assert terminal.type("python examples/taylor/prepare.py").returncode == 0
     done = terminal.run_cells(

@@ -1,4 +1,4 @@
-"""The same job by `check` and by `run`: what each refuses, and where in the code."""
+"""The same job by `check` and by `run`: each refusal, and its place in the code."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ OWN = ("DataError", "ConfigError", "RangeError", "ComputeFailed", "UnknownId", "
 class Refusal:
     """
     Attributes:
-        said: the words and the way on, as a user reads them.
-        at: the places in the code that made errors.
+        said: message and advice, as a user reads them.
+        at: places in the code that made errors.
     """
 
     said: str
@@ -82,11 +82,11 @@ def assert_equal(world: World, party: str, at: str, sets: tuple[str, ...] = (), 
     """Check that both refuse the job, in the same words, of the same party, by the same place in the code.
 
     Args:
-        at: the beginning of the place's name; empty: it is outside of the table.
+        at: beginning of the place's name; empty if it is outside of the table.
         is_same_place: False: `check` makes the same words from the same numbers elsewhere.
 
     Returns:
-        The words.
+        Message of the refusal.
     """
     found, checked_at = refusals_of_check(world, *sets)
     run = refusal_of_run(world, *sets)

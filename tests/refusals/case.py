@@ -18,13 +18,13 @@ Change = Callable[[World], object]
 class Case:
     """
     Attributes:
-        at: the beginning of the place's name.
-        world: makes the files.
-        change: makes them wrong.
-        party: which refuses.
+        at: beginning of the place's name.
+        world: function that makes the files.
+        change: function that makes them wrong.
+        party: party that refuses.
         sets: options of the job, as `--set` takes them.
-        is_same_place: as `assert_equal` takes it.
-        within: what surrounds both commands.
+        is_same_place: argument of `assert_equal`.
+        within: context of both commands.
     """
 
     at: str

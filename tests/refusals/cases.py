@@ -45,7 +45,7 @@ CASES = [
     Case(LAUNCHER + "check_member: parties", walr, "meter", setting("parties.meter.dataset", "clicks", "job")),
     Case(LAUNCHER + "coordinator_name", walr, "coordinator", other_coordinator),
     # --- what a party keeps
-    Case("parties/store/database.py lost", dp_lr, "shop", lost_database),
+    Case("parties/store/database.py make_lost_error", dp_lr, "shop", lost_database),
     Case(
         "parties/store/database.py Store.__init__",
         dp_lr,
@@ -79,8 +79,8 @@ CASES = [
         setting("datasets.loans.models_per_row", 60, "post"),
     ),
     # --- policies
-    Case(POLICY + "{} is not one", walr, "meter", setting("policy.systems", ["evaluate"], "meter")),
-    Case(POLICY + "{} is not one", taylor, "post", setting("policy.systems", ["falcon"], "post")),
+    Case(POLICY + "{} is not a system", walr, "meter", setting("policy.systems", ["evaluate"], "meter")),
+    Case(POLICY + "{} is not a system", taylor, "post", setting("policy.systems", ["falcon"], "post")),
     Case(
         LAUNCHER + "check_member: it is",
         taylor,
@@ -165,7 +165,7 @@ CASES = [
         settings(("datasets.rows.population", None, "shop"), ("populations", None, "shop")),
     ),
     Case(
-        "parties/training/feature_bounds.py in_order: {}: {} has none",
+        "parties/training/feature_bounds.py in_order: {}: {} has no bounds",
         private_falcon,
         "post",
         sets=['falcon.feature_bounds=["bank0:-4:4", "bank1:-4:4", "bank2:-4:4", "shop0:-4:4", "shop1:-4:4"]'],

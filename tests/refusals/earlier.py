@@ -1,4 +1,4 @@
-"""Jobs that both commands refuse because of what an earlier job left."""
+"""Jobs that both commands refuse because of files of an earlier job."""
 
 from __future__ import annotations
 
@@ -89,10 +89,10 @@ EARLIER = [
     ),
     Case(f"{EVALUATE}._file", evaluation, "shop", sets=['evaluate.session="nobody-0123"']),
     Case(f"{EVALUATE}.check", evaluation, "shop", sets=['evaluate.scores="predicted-0123"']),
-    Case(f"{EVALUATE}._model: {{}} is no model", evaluation, "shop", over_model("[]")),
+    Case(f"{EVALUATE}._model: {{}} is not a model", evaluation, "shop", over_model("[]")),
     Case(f"{EVALUATE}._model: (_refuse)", evaluation, "shop", over_model('{"session": "another-0123"}')),
     Case(f"{EVALUATE}._read", evaluation, "shop", over_model('{"format": "other"}'), ['evaluate.rows="all"']),
     Case(f"{EVALUATE}._check_done", evaluation, "shop", failed_session),
-    Case(POLICY + "{} is not one", evaluation, "meter", setting("policy.systems", ["walr"], "meter")),
+    Case(POLICY + "{} is not a system", evaluation, "meter", setting("policy.systems", ["walr"], "meter")),
     Case("parties/predict/prediction.py JointPrediction._part: it has no", prediction, "bank"),
 ]

@@ -1,4 +1,4 @@
-"""The page that counts the refusals of `run`, and those that `check` makes too."""
+"""The page that counts the refusals of `run`, and how many of them `check` makes too."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HEAD = """# What `run` refuses, and what `check` refuses
 `python -m tests.refusals` writes this page. It lists the places in the code where a job may be refused, which
 tests/refusals/sites.py finds in the syntax tree. A refusal is equal if both commands print the same words, name the
 same party, and come from the same place in the code; two come from the same numbers in another place.
-tests/refusals/test_refusals.py runs a job of each with both commands. Every refusal is equal but for the exceptions
+tests/refusals/test_refusals.py runs a job of each with both commands. Every refusal is equal, with the exceptions
 that the table counts.
 
 """
@@ -31,7 +31,7 @@ def render() -> str:
         ("jobs that both commands refuse in the tests", len(CASES)),
     ]
     table = "| what | count |\n|---|---:|\n" + "".join(f"| {what} | {count} |\n" for what, count in rows)
-    outside = "\nThese places refuse something else:\n\n| why it is none of the refusals above | count |\n|---|---:|\n"
+    outside = "\nThese places refuse something else:\n\n| reason | count |\n|---|---:|\n"
     outside += "".join(f"| {reason} | {found[reason]} |\n" for reason in OUTSIDE)
     listed = "".join(f"\n## {title}\n\n" + _list(reason) for title, reason in _sections())
     return HEAD + table + outside + listed

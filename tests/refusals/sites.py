@@ -37,7 +37,7 @@ SCOPE = (
     "parties/settings.py",
     "algorithms/privacy/ledger.py",
 )
-"""What a job passes from its files to the first message that depends on a row."""
+"""Code that a job passes from its files to the first message that depends on a row."""
 
 REFUSALS = (
     errors.PolicyRefused,
@@ -56,7 +56,7 @@ REFUSALS = (
     errors.RequestConflict,
 )
 NAMES = frozenset(kind.__name__ for kind in REFUSALS)
-HELPERS = frozenset({"_refuse", "refuse"})  # which make the error of a field and a reason
+HELPERS = frozenset({"_refuse", "refuse"})  # functions that make the error from a field and a reason
 TEXT_CHARS = 48
 
 
@@ -80,7 +80,8 @@ def _calls(
 ) -> Iterator[tuple[str, ast.Call]]:
     """
     Args:
-        is_nested: the innermost function is within another one: then it is no helper of its class or module.
+        is_nested: True if the innermost function is within another one, so that it is not a helper of its class or
+            module.
     """
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
@@ -105,7 +106,7 @@ def _text(call: ast.Call) -> str:
 
 @contextmanager
 def reached() -> Iterator[set[str]]:
-    """Yield the names of the places where errors are made meanwhile, in whatever thread."""
+    """Yield the names of the places where errors are made meanwhile, in any thread."""
     found: set[str] = set()
     made = errors.BlindfitError.__init__
 
@@ -119,7 +120,7 @@ def reached() -> Iterator[set[str]]:
 
 
 def _place_of(frame: FrameType | None) -> str:
-    """Return the place that made an error, past the errors' own classes and what makes them of a field and a reason."""
+    """Return the place that made an error, past the errors' own classes and the functions that make errors."""
     while frame is not None:
         code = frame.f_code
         is_between = code.co_filename.endswith("algorithms/errors.py") or (
@@ -132,7 +133,7 @@ def _place_of(frame: FrameType | None) -> str:
 
 
 def _name_of(file: str, line: int) -> str:
-    """Return the name of the place whose call goes over a line; the last that begins before it."""
+    """Return the name of the place whose call covers a line: the last one that begins before the line."""
     path = Path(file).resolve()
     if ROOT not in path.parents:
         return ""

@@ -1,4 +1,4 @@
-"""Every place of the code where a job may be refused: the case that both commands refuse, or why `check` cannot.
+"""Every place of the code that may refuse a job: the case that both commands refuse, or the reason why `check` cannot.
 
 A place is named by the beginning of its name, as tests/refusals/sites.py writes it. The longest beginning counts.
 """
@@ -16,7 +16,7 @@ USED_UP = "a limit was used up in between"
 #: These are no refusals of a job before the first message that depends on a row.
 LATER = "it comes after that message, so it is no refusal of a job that begins"
 FILES = "the reading of the job and party files refuses it first, which is one function for both commands"
-REMOTE = "only a party that is up refuses it: `check` asks that party (tests/refusals/test_parties_up.py)"
+REMOTE = "only a running party refuses it: `check` asks that party (tests/refusals/test_parties_up.py)"
 ELSEWHERE = "no job comes here: another command does, or a caller that calls the code wrongly"
 ROWS = "it is a fact of rows, refused when the snapshot is made, to its owner only (tests/refusals/test_rows.py)"
 
@@ -96,11 +96,12 @@ REASONS: dict[str, Sequence[str]] = {
         "coordinator/running/reaching.py",
         "parties/sessions/admission.py Admission._check_policy: the parties draw",
         "parties/sessions/admission.py Admission._check_policy: it is",
-        "parties/sessions/admission.py Admission._check_policy: it has none",
+        "parties/sessions/admission.py Admission._check_policy: it has no dataset",
         "parties/sessions/admission.py Admission._address_of: the address",
-        "parties/snapshots/snapshots.py Snapshots.published",
+        "parties/snapshots/snapshots.py Snapshots.require_current",
     ],
     ELSEWHERE: [
+        "parties/measurement/client.py",
         "coordinator/running/faults.py",
         "parties/vertical/checkpoints.py Checkpoints.base",
         "parties/sessions/purge.py",
@@ -121,7 +122,7 @@ REASONS: dict[str, Sequence[str]] = {
         "parties/measurement/release_labels.py LabelReleases._check_policy",
         "parties/measurement/ways/encrypted_rows.py check_is_allowed: (refuse)",
         "parties/measurement/ways/several_parties.py refuse_blocks",
-        "parties/measurement/ways/several_parties.py AtServer.check: {} is none",
+        "parties/measurement/ways/several_parties.py AtServer.check: {} is not one",
         "parties/measurement/ways/trusted.py",
         "parties/measurement/ways/two_servers.py AtServer",
         "parties/dp_lr/rows.py _labels",
@@ -140,14 +141,14 @@ REASONS: dict[str, Sequence[str]] = {
 
 
 def reason_of(site: str) -> str:
-    """Return why `check` does not make a refusal; "" where a case shows that it does; "?" where the table lacks it."""
+    """Return why `check` does not make a refusal; "" if a case shows that it does; "?" if the table lacks it."""
     said = [(len(at), reason) for reason, places in REASONS.items() for at in places if site.startswith(at)]
     said += [(len(case.at), "") for case in CASES if site.startswith(case.at)]
     return max(said)[1] if said else "?"
 
 
 def counts() -> dict[str, int]:
-    """Return how many places there are of each reason, "" for those that both commands refuse."""
+    """Return the number of places for each reason; "" stands for refusals of both commands."""
     found = dict.fromkeys(("", *REASONS), 0)
     for site in sites().values():
         found[reason_of(site)] += 1

@@ -1,4 +1,4 @@
-"""An option that is missing, or has a value that is none of its choices, is refused with what the option means."""
+"""An option that is missing, or has an invalid choice, is refused with the option's meaning."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def tables() -> dict[str, type[BaseModel]]:
 
 
 def only_texts(annotation: Any) -> bool:
-    """Return whether every value of the option is one of its choices, or nothing."""
+    """Return True if every value of the option is one of its choices, or nothing."""
     parts = [annotation] if get_origin(annotation) in (Literal, tuple, list, dict) else get_args(annotation)
     return any(get_origin(one) is Literal for one in parts) and all(
         get_origin(one) is Literal or one is type(None) for one in parts
@@ -61,4 +61,4 @@ def test_a_choice_that_is_not_there_is_explained(name: str) -> None:
 
 def test_a_table_that_is_missing_is_explained() -> None:
     said = " ".join(mistakes({}, TABLES["PartySettings"]))
-    assert "identity is missing (Who this is to others: certificate and key.)" in said
+    assert "identity is missing (Identity of the party for others: certificate and key.)" in said

@@ -1,4 +1,4 @@
-"""`check` of parties that are up answers as `submit` does, and the parties keep nothing of it."""
+"""`check` of running parties answers as `submit` does, and the parties keep nothing of it."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def unknown_dataset(world: World) -> None:
     ("change", "sets", "said"),
     [
         (setting("policy.accept_seed", False, "meter"), ["seed=3"], "seed: the parties draw splits"),
-        (setting("policy.systems", ["evaluate"], "meter"), [], "protocol: walr is not one"),
+        (setting("policy.systems", ["evaluate"], "meter"), [], "protocol: walr is not a system"),
         (setting("policy.max_epsilon", 0.5, "meter"), [], "more than its max_epsilon = 0.5"),
         (setting("populations", {"people": {"epsilon": 0.5, "delta": 1e-5}}, "meter"), [], "would be passed"),
-        (unknown_dataset, [], "dataset: it has none named clicks"),
+        (unknown_dataset, [], "dataset: it has no dataset named clicks"),
         (
             settings(("peers.bank.role", "active", "meter"), ("datasets.rows.active_parties", ["bank"], "meter")),
             [],
-            "dataset: it has none named rows for shop",
+            "dataset: there is no dataset rows for shop",
         ),
         (setting("datasets.rows.features", None, "shop"), [], "shop cannot take part; its operator knows why"),
         (uploads(20), [], "20 uploads of this party had no answer"),

@@ -1,4 +1,4 @@
-"""What `run` refuses, `check` refuses: in the same words, of the same party, by the same place in the code."""
+"""If `run` refuses a job, `check` refuses it in the same words, for the same party, at the same place in the code."""
 
 from __future__ import annotations
 

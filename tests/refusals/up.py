@@ -1,4 +1,4 @@
-"""What `check` and `submit` answer of parties that are up, in this process."""
+"""Answers of `check` and `submit` with running parties, in this process."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from tests.world import World
 
 
 def answers(world: World, *sets: str, first_snapshots: bool = True) -> tuple[str, str]:
-    """Return the first refusal of `check`, and how `submit` ends; "" for none.
+    """Return the first refusal of `check`, and how `submit` ends; "" for no refusal.
 
     Args:
-        first_snapshots: whether the parties publish what was never published, as at their start.
+        first_snapshots: True if the parties publish what was never published, as at their start.
     """
     return asyncio.run(_answers(world, world.load(*sets), first_snapshots=first_snapshots))
 

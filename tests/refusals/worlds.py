@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import sys
 import tomllib
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import numpy as np
 
@@ -27,6 +25,7 @@ from blindfit.parties.vertical.scored_rows import FIGURES
 from blindfit.parties.wire.limits import Limits
 from tests.backups import back_up, restore
 from tests.hints.measured import alone, measured
+from tests.modules import module_in_place
 from tests.quick_keys import quick_keys
 from tests.refusals.case import Change
 from tests.world import World
@@ -57,7 +56,7 @@ def falcon(root: Path) -> World:
 
 
 def wide_falcon(root: Path) -> World:
-    """Make parties with so many columns that their weights would tell much of each label."""
+    """Make parties with so many columns that their weights would reveal much about each label."""
     return loans(root, "falcon", 2 * ROWS, (3, 60, 2))
 
 
@@ -73,7 +72,7 @@ def private_falcon(root: Path) -> World:
 
 
 def few_common_rows(root: Path) -> World:
-    """Make three holders of columns, of whom the shop has fewer rows than their columns need."""
+    """Make three parties with columns; the shop has fewer rows than their columns need."""
     world = Holders(root)
     world.write_table("shop", {name: values[:300] for name, values in world.table("shop").items()})
     world.set("datasets.rows.models_per_row", "unlimited", "bank", "chain")
@@ -116,8 +115,8 @@ def part_of_model(scored_by: str | None = None, path: str = "") -> Change:
     """Make the model one party's part of a joint one, and note a prediction.
 
     Args:
-        scored_by: the session of the model of the prediction; empty: this one; None: there is no prediction.
-        path: of the scores, from the party's folder.
+        scored_by: session of the prediction's model; empty: this one; None: no prediction.
+        path: path of the scores, from the party's folder.
     """
 
     def change(world: World) -> None:
@@ -134,8 +133,8 @@ def begun(*, other: bool = False, is_read: bool = False) -> Change:
     """Make checkpoints of a training that was cut, at all parties.
 
     Args:
-        other: it had read another dataset of the bank.
-        is_read: it had read the datasets of the job.
+        other: True if it had read another dataset of the bank.
+        is_read: True if it had read the datasets of the job.
     """
 
     def change(world: World) -> None:
@@ -172,7 +171,7 @@ def regions(world: World) -> None:
 
 
 def uploads(number: int, consumer: str = "shop") -> Change:
-    """Make so many uploads that had no answer."""
+    """Make this many uploads without an answer."""
 
     def change(world: World) -> None:
         world.publish("meter")
@@ -184,7 +183,7 @@ def uploads(number: int, consumer: str = "shop") -> Change:
 
 
 def many_sessions(world: World) -> None:
-    """Let the coordinator have proposed as many jobs as one may in a day."""
+    """Let the coordinator have proposed the largest number of jobs for a day."""
     world.publish("meter")
     with world.store("meter") as store, store.transaction() as transaction:
         for number in range(Limits().proposals_a_day):
@@ -192,7 +191,7 @@ def many_sessions(world: World) -> None:
 
 
 def full_share(world: World) -> None:
-    """Let the answers to the shop take what one active party may have of the server's disk."""
+    """Let the answers to the shop fill one active party's share of the server's disk."""
     world.publish("meter")
     world.set("policy.max_kept_mib", 1, "meter")
     with world.store("meter") as store, store.transaction() as transaction:
@@ -260,7 +259,7 @@ def archive_of_private_rows(*, labels: bool) -> Change:
     """Declare rows public that are those of the shop's people.
 
     Args:
-        labels: whether their labels are the same, too.
+        labels: True if their labels are the same, too.
     """
 
     def change(world: World) -> None:
@@ -279,7 +278,7 @@ def model_of_other_columns(world: World) -> None:
 
 
 def restored(name: str) -> Change:
-    """Run a job, and put back what the party's database was before it."""
+    """Run a job, and restore the party's database from before it."""
 
     def change(world: World) -> None:
         world.publish(name)
@@ -291,11 +290,11 @@ def restored(name: str) -> Change:
 
 
 def without_phe() -> AbstractContextManager[object]:
-    return mock.patch.dict(sys.modules, {"phe": None})
+    return module_in_place("phe", None)
 
 
 def exchanged_parts(root: Path) -> World:
-    """Make a joint prediction at whose start the post has the shop's part of the model, and the shop the post's."""
+    """Make a joint prediction at whose start the post and the shop have each other's part of the model."""
     world = trained(root)
     (part,) = world.path("state", "post", "models").iterdir()
     world.set("data_dir", "state/post", "shop")
@@ -304,7 +303,7 @@ def exchanged_parts(root: Path) -> World:
 
 
 def trained(root: Path) -> World:
-    """Make a training that is done, by one epoch. The post allows one model of its rows."""
+    """Make a finished training of one epoch. The post allows one model of its rows."""
     world = taylor(root)
     world.set("policy.systems", ["taylor", "predict"])
     world.set("taylor", {"epochs": 1}, "job")
@@ -352,7 +351,7 @@ def trained_alone(root: Path) -> World:
 
 
 def fill(world: World) -> None:
-    """Let the labels of the bank's people have no room for another bit."""
+    """Fill the account of the bank's people, so that no bit about their labels is left."""
     if "bank" not in world.roles:
         return
     account = Account.of(world.settings("bank"), "loans")
@@ -369,7 +368,7 @@ def full(world: World) -> None:
 
 
 def revealed_scores(world: World) -> None:
-    """Let figures have revealed what the post allows of a row of its people, who have had no model."""
+    """Let figures have revealed what the post allows about a row of its people, who have had no model."""
     world.set("datasets.loans.models_per_row", 1, "post")
     for name in ("bank", "post", "shop"):
         world.publish(name, "loans")
@@ -382,7 +381,7 @@ def revealed_scores(world: World) -> None:
 
 
 def many_draws(world: World) -> None:
-    """Let as many draws of who is held out have been begun as the bank allows."""
+    """Let as many draws of held-out rows have begun as the bank allows."""
     world.publish("bank", "loans")
     account = Account.of(world.settings("bank"), "loans")
     with world.store("bank") as store, store.transaction() as transaction:

@@ -12,7 +12,7 @@ def kept_in(*folders: Path, except_for: tuple[Path, ...] = ()) -> Kept:
     """Return the time and the content of each file and folder below these folders.
 
     Args:
-        except_for: folders of reports; a folder that holds one of them has another time afterwards.
+        except_for: folders of reports; the folders that contain them have another time afterwards.
     """
     found: Kept = {}
     for folder in folders:

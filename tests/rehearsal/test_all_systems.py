@@ -30,7 +30,7 @@ EPOCHS = 30
 
 @pytest.fixture
 def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """What the user keeps of other jobs cannot be read either."""
+    """Files that the user keeps of other jobs cannot be read either."""
     folder = tmp_path / "user"
     (folder / "blindfit").mkdir(parents=True)
     (folder / "blindfit" / "receipts.sqlite").write_bytes(UNREADABLE)
@@ -119,7 +119,7 @@ def test_a_prediction_leaves_the_training_as_it_is(make: Callable[[Path], World]
     assert kept(world, user) == before
     refused = world.blindfit("predict", "predict.toml", "--model", "runs/training", "--out", "runs/real")
     assert refused.returncode
-    assert f"is of a rehearsal: {NOTHING}" in refused.stderr
+    assert f"comes from a rehearsal: {NOTHING}" in refused.stderr
 
 
 def test_an_evaluation_of_a_joint_prediction(tmp_path: Path, user: Path) -> None:
@@ -179,7 +179,7 @@ def test_a_rehearsal_that_is_killed_goes_on(tmp_path: Path, user: Path) -> None:
         process.wait(STARTS_WITHIN_S)
     sets = ("--set", f"taylor.resume={found[0].parent.name}", "--set", "taylor.patience=0")
     refused = world.blindfit("run", "job.toml", "--out", "runs/real", *sets)
-    assert refused.returncode  # what a rehearsal left is nothing to a real job
+    assert refused.returncode  # a real job does not use the result of a rehearsal
     for out in ("elsewhere", "killed"):  # with a copy of what the parties had kept, and with that itself
         resumed = typed(world, "run", "job.toml", "--out", f"runs/{out}", *sets)
         assert "epoch 1 of" not in resumed.stdout

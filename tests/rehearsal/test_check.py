@@ -1,4 +1,4 @@
-"""`blindfit check --rehearse` says what `blindfit run --rehearse` says."""
+"""`blindfit check --rehearse` gives the same findings as `blindfit run --rehearse`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hints that name a rehearsal, and those that a rehearsal gives, are followed."""
+"""Hints that name a rehearsal, and hints of a rehearsal, are followed."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def alone_with_spent_budget(root: Path) -> World:
 
 
 def with_full_account(root: Path) -> World:
-    """Make a training in shares whose opened weights say too much of so few labels."""
+    """Make a training in shares whose opened weights reveal too much about so few labels."""
     return loans(root, "falcon", columns=(3, 60, 2))
 
 

@@ -107,7 +107,7 @@ def test_no_job_writes_over_the_reports_of_the_other_kind(rehearsed: World) -> N
     assert real.returncode == 0, real.stderr
     refused = rehearsed.blindfit("run", "job.toml", "--rehearse", "--out", "out")
     assert refused.returncode == ExitCode.WRONG_INPUT
-    assert "of a real job, which a rehearsal does not replace" in refused.stderr
+    assert "of a real job, and a rehearsal does not replace it" in refused.stderr
 
 
 def test_what_one_job_costs_is_refused_or_only_a_warning(rehearsed: World) -> None:
@@ -133,7 +133,7 @@ def test_a_folder_that_no_rehearsal_has_made_is_left_alone(rehearsed: World) -> 
     mine.write_text("mine")
     refused = rehearsed.blindfit("run", "job.toml", "--rehearse", "--out", ".")
     assert refused.returncode == ExitCode.WRONG_INPUT
-    assert "something else where a rehearsal keeps its state" in refused.stderr
+    assert ", where a rehearsal keeps its state" in refused.stderr
     assert mine.read_text() == "mine"
     real = rehearsed.blindfit("run", "job.toml", "--out", ".")
     assert real.returncode == 0, real.stderr
@@ -146,7 +146,7 @@ def test_a_folder_with_a_note_of_its_own_is_left_alone(rehearsed: World) -> None
     before = kept_in(rehearsed.path("study"))
     refused = rehearsed.blindfit("run", "job.toml", "--rehearse", "--out", "study")
     assert refused.returncode == ExitCode.WRONG_INPUT
-    assert "something else where a rehearsal keeps its state" in refused.stderr
+    assert ", where a rehearsal keeps its state" in refused.stderr
     assert kept_in(rehearsed.path("study")) == before
 
 
@@ -156,7 +156,7 @@ def test_a_folder_to_which_a_link_leads_is_left_alone(rehearsed: World) -> None:
     before = kept_in(rehearsed.path("rehearsed"))
     refused = rehearsed.blindfit("run", "job.toml", "--rehearse", "--out", "linked")
     assert refused.returncode == ExitCode.WRONG_INPUT
-    assert "something else where a rehearsal keeps its state" in refused.stderr
+    assert ", where a rehearsal keeps its state" in refused.stderr
     assert kept_in(rehearsed.path("rehearsed")) == before
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from blindfit.parties.measurement.client import ReleasedLabels
+from blindfit.parties.measurement.calls import ReleasedLabels
 from tests.certificates import demo_authority
 from tests.release_labels.house import LAPLACE, NAMES
 

@@ -1,4 +1,4 @@
-"""Processes that release labels until they are killed, or race for the last unit: told what to do on standard input.
+"""Processes that release labels until they are killed, or race for the last unit: orders come on standard input.
 
 python -m tests.release_labels.children releasing DIRECTORY   a line: fork a child that releases; prints its pid
 python -m tests.release_labels.children racing THREADS        a line "DIRECTORY TIME PREFIX": all threads release at
@@ -25,7 +25,7 @@ from tests.measurement.talking import fork_until_killed, main
 from tests.release_labels.house import NAMES, Counter, make_labels
 
 BUDGET = Budget(12.0, 1e-6)  # room for twelve releases
-LAST_UNIT = Budget(1.5, 1e-6)  # and for one
+LAST_UNIT = Budget(1.5, 1e-6)  # budget for one release
 
 
 def octets(received: Received) -> str:
@@ -38,7 +38,7 @@ def releasing(directory: Path) -> None:
 
 
 def release_until_killed(directory: Path, dataset: LabelDataset) -> None:
-    """Writes down each answer only after it has come; what the system has of a file outlives the process."""
+    """Write down each answer only after it has come; the system keeps a file's content after the process ends."""
     log = os.open(directory / "answers", os.O_CREAT | os.O_APPEND | os.O_WRONLY)
     counter = Counter(House(directory, {"prices": dataset}, BUDGET))
     rng = random.Random()
@@ -73,7 +73,7 @@ def racing(n_threads: int) -> None:
 
 
 def race(counter: Counter, name: str, start: float) -> str:
-    """What the racer got: labels in hexadecimal, or nothing as the budget was gone."""
+    """Return the racer's labels in hexadecimal, or nothing if the budget was spent."""
     time.sleep(max(0.0, start - time.time()))
     try:
         return octets(counter.ask(NAMES, release=name))

@@ -25,7 +25,7 @@ STEPS: dict[str, tuple[MechanismSettings, Any, str]] = {
 
 
 def dies(directory: Path, where: str) -> None:
-    """Without a word, before it does this step."""
+    """Kill the process before it does this step."""
 
     def die(*_: Any) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
@@ -34,7 +34,7 @@ def dies(directory: Path, where: str) -> None:
 
 
 def hangs(directory: Path, where: str) -> None:
-    """Until somebody kills it; says so by a file."""
+    """Wait until somebody kills the process; a file shows that it waits."""
 
     def hang(*_: Any) -> None:
         (directory / "hangs").touch()

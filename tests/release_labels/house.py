@@ -1,4 +1,4 @@
-"""A measurement server with numeric labels, without its wire: asked through both roles, over its protobuf messages."""
+"""A measurement server with numeric labels, without its wire: called through both roles, over its protobuf messages."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class End:
 
 @dataclass
 class Counter:
-    """Where consumers ask a house."""
+    """Requests of active parties to a house."""
 
     house: House
 
@@ -121,7 +121,9 @@ class Counter:
         session: str = "",
         **changes: Any,
     ) -> LabelsOpen:
-        """`changes` are fields of the request as it goes over the wire: it may be one that no consumer would make."""
+        """Return a request; `changes` are its fields on the wire, so that it may be one that no active party would
+        make.
+        """
         known = self.house.datasets[dataset]
         request = release_labels.step_1_open(
             ids,
@@ -175,7 +177,7 @@ class Counter:
 
 
 def places(dataset: LabelDataset, ids: Sequence[str]) -> np.ndarray:
-    """Where the index has these rows: the order in which their labels are drawn."""
+    """Return the places of these rows in the index: the order in which their labels are drawn."""
     from blindfit.parties.data.id_hash import hash_texts
 
     high, low = hash_texts(list(ids), dataset.index._header.keys.ids)

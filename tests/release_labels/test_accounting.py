@@ -1,4 +1,4 @@
-"""Releases of which only epsilon is known: an exact oracle, dp_accounting, and the ledger's text."""
+"""Releases with only an epsilon: an exact oracle, dp_accounting, and the ledger's text."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ EPSILONS = st.floats(math.log(1e-4), math.log(30)).map(math.exp)
 
 
 def delta_of_pure(epsilon: float, count: int, at: float) -> float:
-    """Of `count` epsilon-DP releases at worst: Kairouz, Oh, Viswanath 2015, Theorem 3.3."""
+    """Return the delta of `count` epsilon-DP releases at worst: Kairouz, Oh, Viswanath 2015, Theorem 3.3."""
     losses = [(count - 2 * lied) * epsilon for lied in range(count + 1)]
     chances = [
         math.comb(count, lied) * math.exp((count - lied) * epsilon - count * math.log1p(math.exp(epsilon)))
@@ -58,14 +58,16 @@ def test_no_more_than_the_sum_and_for_one_exactly_it(epsilons: list[float], delt
 def test_never_below_the_exact_composition(epsilon: float, count: int, delta: float) -> None:
     ours = composed_epsilon([ReleaseEvent.pure(epsilon, N)] * count, delta)
     assert delta_of_pure(epsilon, count, ours) <= delta * (1 + 1e-9)
-    rounded = count * (count * epsilon / 50_000)  # by less than a cell of the grid for each
+    rounded = count * (count * epsilon / 50_000)  # rounding by less than a cell of the grid for each
     assert delta_of_pure(epsilon, count, ours - 1.01 * rounded - 1e-6) > delta
     if count >= 40 and delta >= 1e-6:
         assert ours < 0.8 * count * epsilon
 
 
 def library_epsilon(events: list[ReleaseEvent], delta: float, *, pessimistic: bool) -> float:
-    """dp_accounting's bound on a coarse grid, above the truth or below it; pure releases as randomised response."""
+    """Compute dp_accounting's bound on a coarse grid, above or below the truth; pure releases as
+    randomised response.
+    """
     options = {"pessimistic_estimate": pessimistic, "value_discretization_interval": 1e-3}
 
     def distribution(event: ReleaseEvent) -> Any:
@@ -101,7 +103,7 @@ def test_an_epsilon_that_is_none(epsilon: float) -> None:
 
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
 def test_the_gaussians_charge_covers_what_is_drawn(epsilon: float) -> None:
-    """Two releases on a grid as coarse as allowed, composed exactly on the integers: no more delta than was charged."""
+    """Two releases on the coarsest allowed grid, composed exactly on the integers, have at most the charged delta."""
     delta = 1e-5
     cells = next(c for c in (2**k for k in range(8, 21)) if _steps(epsilon, delta, c) >= 2**10)
     mechanism = Gaussian(LabelGrid(0.0, 1.0, cells), epsilon, delta)

@@ -1,4 +1,4 @@
-"""Nothing of a label shows in what is not charged: a refusal without a charge comes before any estimate of a prior."""
+"""No uncharged answer depends on a label: a refusal without a charge comes before any estimate of a prior."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ POLICY = PolicySettings(min_rows=100, max_epsilon=1.0)
 
 @pytest.fixture
 def estimates(monkeypatch: pytest.MonkeyPatch) -> list[Prior]:
-    """All priors that are estimated, as they are."""
+    """All priors as they are estimated."""
     made: list[Prior] = []
     estimate = fitting.estimate_prior
 
@@ -72,14 +72,14 @@ SPREAD, EQUAL = [10 * i / 400 for i in range(400)], [0.8] * 400
 
 
 def of_persons(directory: Path, open_counter: OpenCounter, labels: list[float]) -> Counter:
-    """Of 120 rows that are asked for, 60 count: one of each person."""
+    """Return a house where 60 of 120 requested rows count: one of each person."""
     table = {f"r{i}": label for i, label in enumerate(labels)}
     dataset = make_labels(directory, table, [f"p{i // 2}" for i in range(400)], max_rows_per_person=1)
     return open_counter(datasets={"prices": dataset}, policy=POLICY)
 
 
 class FitsFirst(LabelsDesk):
-    """With the defence off: rows are counted once a mechanism was made, and a fit that fails says so."""
+    """A desk without the defence: it counts rows after it made a mechanism, and reports a fit that fails."""
 
     def release(self, roll: RollCall) -> FittedRelease:
         if self._releases._fit_to_labels(roll.request, self._dataset) is None:
@@ -88,7 +88,7 @@ class FitsFirst(LabelsDesk):
 
 
 def fails_where_labels_are_equal(settings: MechanismSettings, epsilon: float, prior: Prior | None) -> Any:
-    """What it takes to make a mechanism depends on its prior: here as plainly as can be."""
+    """Make a mechanism, or fail: here the outcome depends on the prior in the plainest way."""
     assert prior is not None
     if np.max(prior.masses) > 0.3 * np.sum(prior.masses):
         raise ComputeFailed(backend="fit", reason="it took too long")
@@ -96,7 +96,7 @@ def fails_where_labels_are_equal(settings: MechanismSettings, epsilon: float, pr
 
 
 def told(counter: Counter, make_desk: type[LabelsDesk]) -> set[type[BlindfitError]]:
-    """By the server whose mechanisms are made as above."""
+    """Return the errors of a server whose mechanisms are made as above."""
     errors = set()
     for number in range(TRIES):
         request = counter.request(ASKED, NEARLY_ALL_FOR_THE_PRIOR, release=str(number))
@@ -115,13 +115,13 @@ def test_too_few_rows_that_count_are_refused_before_a_prior_is_estimated(
     monkeypatch: pytest.MonkeyPatch,
     labels: list[float],
 ) -> None:
-    """Of 200 labels that count, in 64 cells with noise of 2/.95: the fullest cell has 200 of them, or 4."""
+    """200 labels count, in 64 cells with noise of 2/0.95: the fullest cell has 200 of them, or 4."""
     counter = of_persons(tmp_path, open_counter, labels)
     monkeypatch.setattr(counter.releases, "_make_mechanism", fails_where_labels_are_equal)
     assert told(counter, LabelsDesk) == {CannotAnswer}
     assert estimates == []
     assert counter.house.spent() == 0
-    seen = told(counter, FitsFirst)  # how labels lie is read, and nothing is paid
+    seen = told(counter, FitsFirst)  # the distribution of labels is read, and nothing is paid
     assert seen == {PolicyRefused if labels is EQUAL else CannotAnswer}
     assert len(estimates) == TRIES
 
@@ -138,7 +138,7 @@ async def test_nothing_is_estimated_for_refusals_of_a_real_server(
         every = [f"r{i}" for i in range(400)]
         assert (await ask(world, every, NEARLY_ALL_FOR_THE_PRIOR)).kept.sum() == 200
         assert (counter.charges, len(estimates)) == (1, 1)
-        for _ in range(TRIES):  # of what was made, too
+        for _ in range(TRIES):  # the refusal stays after rows were released
             with pytest.raises(CannotAnswer):
                 await ask(world, ASKED, NEARLY_ALL_FOR_THE_PRIOR)
         assert (counter.charges, len(estimates)) == (1, 1)
@@ -151,7 +151,7 @@ def test_the_charge_is_on_the_disk_when_a_prior_is_estimated(counter: Counter, m
     estimate, charged, answered = fitting.estimate_prior, [], []
 
     def looking(*asked: Any) -> Prior:
-        with sqlite3.connect(counter.house.database) as other:  # sees what is on the disk alone
+        with sqlite3.connect(counter.house.database) as other:  # sees only what is on the disk
             charged.extend(other.execute("SELECT position FROM ledger").fetchall())
             answered.extend(other.execute("SELECT request_id FROM answers").fetchall())
         return estimate(*asked)
@@ -164,7 +164,7 @@ def test_the_charge_is_on_the_disk_when_a_prior_is_estimated(counter: Counter, m
 
 @pytest.fixture
 def both_at_once(monkeypatch: pytest.MonkeyPatch) -> threading.Barrier:
-    """Two releases of one consumer have passed every check before either is charged."""
+    """Two releases of one active party have passed every check before either is charged."""
     both, release = threading.Barrier(2), LabelReleases._make
 
     def together(*asked: Any) -> None:
@@ -243,7 +243,9 @@ def test_one_that_is_killed_is_charged_once_and_never_drawn_again(
 
 
 def test_the_same_that_lost_a_race_to_a_process_that_died(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Admitted when nobody had asked for it, and charged in vain: what the other drew is not drawn once more."""
+    """The release was admitted when no process had made it, then charged in vain: the other process's
+    draw is not repeated.
+    """
     counter, charge = Counter(House(tmp_path, {"prices": make_labels(tmp_path)}, dying.BUDGET)), LabelReleases._charge
 
     def charge_late(*asked: Any) -> Any:
@@ -288,7 +290,7 @@ def test_who_waits_for_one_that_is_killed_is_told_that_it_is_lost(
 def test_who_asks_for_one_that_is_under_way_waits_and_gets_the_same(
     tmp_path: Path, open_counter: OpenCounter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where nothing is left of the budget, whoever asks."""
+    """This holds for any active party, even if nothing is left of the budget."""
     counter = open_counter(budget=Budget(1.0, 1e-6))
     begun, waits, ends = (threading.Event() for _ in range(3))
     freeze, ended = release_labels.freeze, LabelReleases._wait_for_end
@@ -329,7 +331,7 @@ def no_room(*_: Any) -> None:
 
 
 def no_working_files(*_: Any) -> None:
-    raise ConfigError("the directory has no room for 8 bytes of working files")
+    raise ConfigError("the directory has no space for 8 bytes of working files")
 
 
 @pytest.mark.parametrize(
@@ -343,7 +345,7 @@ def no_working_files(*_: Any) -> None:
 def test_a_disk_that_is_full_after_the_charge(
     counter: Counter, monkeypatch: pytest.MonkeyPatch, place: Any, name: str, fails: Callable[..., None]
 ) -> None:
-    """Nobody is told that nothing was charged, and the operator is told why."""
+    """No message claims that nothing was charged, and the operator gets the reason."""
     with monkeypatch.context() as patched, capture_logs() as logs:
         patched.setattr(place, name, fails)
         refused_as_lost(counter)
@@ -359,7 +361,9 @@ def test_a_disk_that_is_full_after_the_charge(
 def test_a_snapshot_that_is_removed_while_its_labels_are_released(
     counter: Counter, monkeypatch: pytest.MonkeyPatch, settings: MechanismSettings
 ) -> None:
-    """By `blindfit snapshot --remove-older`: what is open is read to its end, and what is charged is made."""
+    """The command `blindfit snapshot --remove-older` removes it: open files are read to their end, charged labels are
+    made.
+    """
     charge, directory = LabelReleases._charge, counter.house.service.datasets["prices"].index.directory
 
     def removed(releases: LabelReleases, *asked: Any) -> Any:
@@ -385,7 +389,7 @@ def test_a_disk_that_is_full_before_the_charge(counter: Counter, monkeypatch: py
 
 
 def test_what_fails_without_a_label_costs_nothing(open_counter: OpenCounter, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A fit that no estimate goes into comes before the charge."""
+    """A fit that does not use an estimate comes before the charge."""
     counter = open_counter(budget=WIDE)
 
     def fails(*_: Any) -> Any:

@@ -150,7 +150,7 @@ async def test_a_server_that_makes_labels_up(
 
 
 async def test_a_client_of_another_make(counter: Counter, authority: Path) -> None:
-    """Only the protobuf file: an option that does not go with the mechanism is named."""
+    """The client has only the protobuf file: an option that does not fit the mechanism is named."""
     async with serving(counter.house, authority) as world, await world.channel() as channel:
         call = measurement_pb2_grpc.MeasurementStub(channel).ReleaseLabels()
         mechanism = pb.LabelMechanismSettings(name="laplace", hi=10.0, cells=100, epsilon=1.0, rounding=1.0)

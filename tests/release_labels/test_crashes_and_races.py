@@ -1,4 +1,4 @@
-"""A release of labels is charged before it leaves, however the process dies; the last unit has one winner."""
+"""A release of labels is charged before it leaves, however the process ends; the last unit has one winner."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ KILLS_A_LEDGER = 5
 
 
 def answers_in(directory: Path) -> dict[str, str]:
-    """What left the server, by the name of the release; every repetition was the same."""
+    """Return all that left the server, by the name of the release; every repetition was the same."""
     answers: dict[str, str] = {}
     path = directory / "answers"
     for line in path.read_text().splitlines() if path.exists() else ():
@@ -91,7 +91,7 @@ def test_a_thousand_kills(tmp_path: Path) -> None:
 
 
 def test_the_last_unit_has_one_winner(tmp_path: Path) -> None:
-    """Two processes with one database, and indexes of their own under other keys; in the last round all ask alike."""
+    """Two processes have one database and separate indexes under other keys; in the last round all send one request."""
     dataset = make_labels(tmp_path / "index")
     with child(CHILDREN, "racing", "8") as one, child(CHILDREN, "racing", "8") as two:
         for number in range(4):
@@ -113,7 +113,7 @@ def test_the_last_unit_has_one_winner(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("same", [False, True])
 def test_two_that_were_both_admitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, same: bool) -> None:
-    """Each has passed every check; the transaction that charges decides, and who loses draws nothing."""
+    """Each has passed every check; the transaction that charges decides, and the loser draws nothing."""
     both_charge, charge, drawn = threading.Barrier(2), LabelReleases._charge, []
 
     def charge_together(*arguments: Any) -> Any:
@@ -141,7 +141,7 @@ def test_two_that_were_both_admitted(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_one_whose_very_release_is_charged_between_two_of_its_looks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It sees no charge, and then no budget: the other process has charged and made what it asks for."""
+    """The process sees no charge, and then no budget: the other process has charged and made the same release."""
     dataset, chargeable = make_labels(tmp_path), ChargingService.check_chargeable
     late, other = (Counter(House(tmp_path, {"prices": dataset}, LAST_UNIT)) for _ in range(2))
     looks, answers = [0], []
@@ -149,7 +149,7 @@ def test_one_whose_very_release_is_charged_between_two_of_its_looks(
     def look_before_the_other(charging: ChargingService, *arguments: Any) -> None:
         if charging is late.house.service:
             looks[0] += 1
-            if looks[0] == 2:  # as it is admitted; as it releases, having seen no charge
+            if looks[0] == 2:  # the first look is at admission, the second at the release, after no charge was seen
                 answers.append(children.race(other, "same", 0.0))
         chargeable(charging, *arguments)
 

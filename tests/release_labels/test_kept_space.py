@@ -1,4 +1,4 @@
-"""What a server keeps for ever of one peer's answers fits into that peer's share of the disk."""
+"""All answers to one peer that a server keeps for ever fit into that peer's share of the disk."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def policy(**options: Any) -> PolicySettings:
 
 
 def taken(counter: Counter) -> int:
-    """Bytes on the disk of all releases, in blocks."""
+    """Return the bytes on the disk of all releases, in blocks."""
     places = (counter.house.directory / "label_releases").rglob("*")
     return sum(place.stat().st_blocks * 512 for place in places)
 
@@ -50,7 +50,7 @@ def test_many_small_releases_do_not_fill_the_disk(open_counter: OpenCounter) -> 
     assert made == MIB // (KEPT_BYTES_OF_LABELS + KEPT_BYTES_OF_A_LABEL * len(LABELS))
     assert counter.charges == made  # the refused one was not charged
     assert taken(counter) <= MIB
-    first = counter.ask(settings=SMALL, release="r0", request_id="r0")  # what was made is given again
+    first = counter.ask(settings=SMALL, release="r0", request_id="r0")  # the remembered answer comes again
     assert len(first.steps) == len(LABELS)
     assert counter.ask(settings=SMALL, release="theirs", request_id="theirs", consumer="bank").release
     counter.restart()
@@ -59,14 +59,14 @@ def test_many_small_releases_do_not_fill_the_disk(open_counter: OpenCounter) -> 
 
 
 def test_without_the_share_all_are_made(open_counter: OpenCounter) -> None:
-    """The attack, as it was: so the test above can fail."""
+    """The attack without a defence: it shows that the test above can fail."""
     assert ask_until_refused(open_counter(policy=policy(max_kept_mib=4096)), 60) == 60
 
 
 def test_a_release_takes_no_more_than_was_estimated(open_counter: OpenCounter) -> None:
     counter = open_counter(policy=policy())
     counter.ask(settings=SMALL)
-    assert taken(counter) <= counter.house.service.store.reader().kept_bytes("shop")
+    assert taken(counter) <= counter.house.service.store.reader().count_kept_bytes("shop")
 
 
 def test_few_releases_are_open_at_once(open_counter: OpenCounter, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,7 +84,7 @@ def test_few_releases_are_open_at_once(open_counter: OpenCounter, monkeypatch: p
 
 
 def refused_for_space(world: World, *overrides: str) -> None:
-    """Nothing is charged, and more space lets the job go on."""
+    """Check that nothing is charged, and that more space lets the job go on."""
     charges = len(world.ledger("meter"))
     with pytest.raises(BlindfitError) as caught:
         world.run(*overrides)
@@ -113,4 +113,4 @@ def test_an_aggregate_counts_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     world.walr(epsilon=0.1)
     world.run()
     refused_for_space(world, "privacy.epsilon=0.2")
-    world.run()  # what was answered is answered again
+    world.run()  # the remembered answer comes again

@@ -1,4 +1,4 @@
-"""`blindfit ledger` of a server whose consumers name their releases as they like."""
+"""`blindfit ledger` of a server whose active parties name their releases as they like."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.world import World
 
 @pytest.mark.parametrize("release", ["[/x]", "a[green] all is well[/]b", "[link=http://x]y[/link]"])
 def test_the_name_of_a_release_is_no_markup(counter: Counter, tmp_path: Path, release: str) -> None:
-    """The ledger of one that was called "[/x]" could not be shown any more, and a ledger loses no entry."""
+    """The ledger of a release called "[/x]" could once not be printed, and a ledger loses no entry."""
     counter.ask(release=release)
     about = {"label": "price", "label_kind": "number", "label_range": [0, 10], "active_parties": ["shop"]}
     world = World(tmp_path).server("meter", dataset="prices", about=about, data_dir=".")

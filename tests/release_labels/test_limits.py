@@ -1,4 +1,4 @@
-"""A fit has a limit of time and of memory; what became of it is told without a label, and what was charged stays so."""
+"""A fit has a limit of time and of memory; reports of its end contain no label, and the charge stays."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def directory(tmp_path: Path) -> None:
 
 @pytest.fixture
 def fresh_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Processes forked from the tests' own server have memory that it has freed, and need no more for a while."""
+    """Forked processes have memory that the tests' own server has freed, and so need no more for a while."""
     monkeypatch.setattr(fitting, "_processes", multiprocessing.get_context("spawn"))
 
 
@@ -107,7 +107,7 @@ def test_a_given_prior_costs_nothing_that_was_not_made(tmp_path: Path) -> None:
 
 
 def test_no_label_reaches_the_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it is told is the settings, epsilon and the estimate; the labels of two tables are asked for alike."""
+    """The process gets only the settings, epsilon and the estimate: the same for the labels of two tables."""
     asked: list[tuple[Any, ...]] = []
 
     def make(_self: LimitedMaker, *told: Any) -> Any:

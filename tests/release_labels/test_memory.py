@@ -1,4 +1,4 @@
-"""The server's memory grows neither with the rows of a request nor, where no prior is estimated, with the table."""
+"""The server's memory grows neither with the rows of a request nor, without an estimated prior, with the table."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def write_table(directory: Path, n_rows: int) -> None:
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux's own figure of peak memory")
 def test_memory_does_not_grow_with_the_rows(tmp_path: Path) -> None:
-    """What one process had at most, after few rows and then after many."""
+    """The peak of one process after few rows and after many is nearly the same."""
     for name, n_rows in (("few", FEW), ("many", MANY)):
         write_table(tmp_path / name, n_rows)
     said = said_by(STREAM, tmp_path / "few", FEW, tmp_path / "many", MANY)

@@ -1,4 +1,4 @@
-"""A real party process that releases labels, its settings, and what its operator sees."""
+"""A real party process that releases labels, its settings, and its operator's view."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from blindfit.algorithms.errors import BudgetExhausted
 from blindfit.algorithms.privacy.label_mechanisms import LabelGrid, MechanismSettings
 from blindfit.parties.identity.identity import load_identity
-from blindfit.parties.measurement.client import MeasurementClient, ReleasedLabels
+from blindfit.parties.measurement.calls import MeasurementCalls, ReleasedLabels
 from tests.ports import held_address
 from tests.processes.reading import error_line
 from tests.world import World
@@ -29,7 +29,7 @@ NUMBERS = ('label = "label"\n', 'label = "label"\nlabel_kind = "number"\nlabel_r
 
 @pytest.fixture
 def numbers(project: World) -> World:
-    """The project, its labels being numbers, one of them outside the range."""
+    """A project with numeric labels, one of them outside the range."""
     address = held_address()
     project.edit("meter.toml", *NUMBERS)
     listen = next(line for line in project.path("meter.toml").read_text().splitlines() if line.startswith("listen"))
@@ -45,7 +45,7 @@ def numbers(project: World) -> World:
 def ask(project: World, ids: list[str] = IDS, **more: Any) -> ReleasedLabels:
     ca = project.path("ca")
     files = [ca / "shop" / name for name in ("certificate.pem", "key.pem", "authority.pem")]
-    client = MeasurementClient(load_identity(*files, ca / "crl.pem"), "meter", project.path("address").read_text())
+    client = MeasurementCalls(load_identity(*files, ca / "crl.pem"), "meter", project.path("address").read_text())
     return asyncio.run(client.release_labels("labels", ids, STAIRCASE, **more))
 
 

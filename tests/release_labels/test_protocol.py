@@ -1,4 +1,4 @@
-"""The steps, the messages, and that both seats together are the specification."""
+"""The steps and the messages; both roles together equal the specification."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ by_settings = pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTING
 
 
 def seeded(seed: bytes = b"seed") -> Callable[[int], int]:
-    """Repeatable; a plain generator, as keyed_uniform reads a long stream slowly."""
+    """Return a repeatable plain generator: keyed_uniform reads a long stream slowly."""
     rng = np.random.Generator(np.random.PCG64(int.from_bytes(seed, "big")))
 
     def uniform(m: int) -> int:
@@ -237,7 +237,7 @@ def test_an_answer_that_the_mechanism_never_gives(counter: Counter, tamper: Call
     assert caught.value.culprit == "labels"
 
 
-# --- what a consumer may not send ------------------------------------------------------------------------
+# --- messages that an active party may not send -----------------------------------------------------------
 
 
 @pytest.mark.parametrize("delta", [1.0, 2.0, -1e-5])
@@ -249,7 +249,7 @@ def test_a_delta_of_which_there_is_no_noise(counter: Counter, delta: float) -> N
 
 @pytest.mark.parametrize("ids", [0, MAX_IDS_A_MESSAGE + 1])
 def test_step_4_a_batch_that_is_empty_or_too_long(counter: Counter, ids: int) -> None:
-    """Of empty ones a consumer could send without end."""
+    """An active party could send empty batches without end."""
     roll, looked_up = RollCall(counter.request(n_rows=2 * MAX_IDS_A_MESSAGE)), []
     with pytest.raises(MalformedMessage) as caught:
         roll.add(LabelIds(("row-0",) * ids), looked_up.append, consumer="shop")

@@ -1,4 +1,4 @@
-"""What a release of labels costs, that it is drawn once, and what a measurement server refuses."""
+"""A release of labels has a cost, is drawn once, and is refused under some conditions."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_a_release_is_charged_once_for_the_whole_dataset(counter: Counter, setti
 def test_the_labels_are_those_of_the_rows(counter: Counter) -> None:
     settings = replace(LAPLACE, epsilon=30.0)
     labels = GRID.reals(counter.ask(settings=settings).steps)
-    # Laplace noise of scale 1/3: beyond the first bound once in 1e9. A correlation of .9 needs squares that sum to 76,
+    # Laplace noise of scale 1/3: beyond the first bound once in 1e9. A correlation of 0.9 needs squares that sum to 76,
     # of 9 expected: one of 8.1, which is the first bound, or many large ones, which are rarer.
     assert np.abs(labels - list(LABELS.values())).max() < 10 * np.log(40 / 1e-9) / 30
     assert np.corrcoef(labels, list(LABELS.values()))[0, 1] > 0.9
@@ -175,7 +175,7 @@ def test_a_corrected_label_is_a_new_version_with_its_own_charge(tmp_path: Path, 
     first, old = counter.steps(), counter.request()
     counter.house.datasets["prices"] = make_labels(tmp_path, LABELS | {"row-0": 9.0})
     counter.restart()
-    assert counter.send(NAMES, old).steps.tolist() == first  # what was answered stays answered
+    assert counter.send(NAMES, old).steps.tolist() == first  # the remembered answer stays
     with pytest.raises(PolicyRefused, match="snapshot"):
         counter.send(NAMES[:5], replace(counter.request(NAMES[:5]), snapshot=old.snapshot))
     assert counter.steps() != first
@@ -251,11 +251,11 @@ def test_a_person_is_charged_for_all_her_rows(
 
 
 def test_no_more_rows_of_a_person_are_ever_released(tmp_path: Path, open_counter: OpenCounter) -> None:
-    """Also not to who asks for some today and for others tomorrow."""
+    """An active party that asks for some rows today and for others tomorrow gets no more either."""
     counter = of_persons(tmp_path, open_counter)
     kept = ~counter.ask().withheld
     assert [int(kept[i : i + 8].sum()) for i in range(0, 40, 8)] == [3] * 5
-    # Of each person 3 of 8 rows are kept, by chance: of any six of them at least one.
+    # By chance 3 of 8 rows of each person are kept: at least one of any six.
     for ids in (NAMES[::-1], [*NAMES[:6], *NAMES[6::3]], NAMES[2:9]):
         received = counter.ask(ids)
         assert [name for name, gone in zip(ids, received.withheld, strict=True) if not gone] == [
@@ -320,7 +320,7 @@ def test_ids_that_are_unknown_or_stand_twice(tmp_path: Path, open_counter: OpenC
 
 
 def test_who_may_not_ask(counter: Counter) -> None:
-    refused(counter, PolicyRefused, "none of this name", consumer="stranger")
+    refused(counter, PolicyRefused, "no dataset of this name", consumer="stranger")
 
 
 def test_too_few_rows(open_counter: OpenCounter) -> None:
@@ -364,16 +364,16 @@ def test_where_the_operator_approves_each_job(open_counter: OpenCounter) -> None
         policy=PolicySettings(min_rows=1, max_epsilon=50.0, approve="ask"),
         approved_job=lambda session, consumer: job if (session, consumer) == ("job-1", "shop") else None,
     )
-    refused(counter, PolicyRefused, "no approved one")
+    refused(counter, PolicyRefused, "no approved job")
     refused(counter, PolicyRefused, "more than", session="job-1", settings=replace(LAPLACE, epsilon=1.1))
     first = counter.steps(session="job-1")
     with pytest.raises(PolicyRefused, match="had its answer"):
         counter.ask(session="job-1", release="second")
     assert counter.steps(NAMES[:2], session="job-1") == first[:2]
     assert counter.steps() == first  # the very request that was answered
-    with pytest.raises(PolicyRefused, match="no approved one"):
+    with pytest.raises(PolicyRefused, match="no approved job"):
         counter.ask(NAMES[:2])
-    with pytest.raises(PolicyRefused, match="no approved one"):
+    with pytest.raises(PolicyRefused, match="no approved job"):
         counter.ask(NAMES[:2], consumer="bank", session="job-1")
 
 
@@ -399,7 +399,7 @@ def test_damaged_labels_are_never_drawn_anew(counter: Counter, how: str) -> None
         path.write_bytes(octets if how == "changed" else octets[:-8])
     counter.restart()
     for ids in (NAMES, NAMES[:3]):
-        with pytest.raises(LedgerUnavailable, match="are remembered in"):
+        with pytest.raises(LedgerUnavailable, match="are stored in"):
             counter.ask(ids)
     counter.ask(release="second")
     assert counter.charges == 2
@@ -416,7 +416,7 @@ def test_leftovers_of_a_killed_process_are_removed_and_nothing_else(counter: Cou
 
 
 def test_a_prior_of_which_nothing_can_be_made_is_charged_too(counter: Counter, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else one could ask again until the estimate, which is made of labels, says otherwise."""
+    """Otherwise a party could ask again until the estimate, which is made from labels, is another one."""
 
     def fails(*_: object) -> None:
         raise DataError("of no use")

@@ -1,4 +1,4 @@
-"""A job that nobody ran: what its parties would have told and written."""
+"""A job that nobody ran, with the reports and files that its parties would have made."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PARTIES = {
     "clinic": {"role": "measurement", "dataset": "visits"},
 }
 MODEL_TABLES = ("rows", "privacy", "fit", "timing")
-# As `blindfit.parties.walr.report.report_of` makes it; test_content.py holds the two together.
+# Same content as `blindfit.parties.walr.report.report_of` makes; test_content.py compares the two.
 PARTY_REPORT: dict[str, Any] = {
     "session": SESSION,
     "party": "insurer",
@@ -94,7 +94,7 @@ class MadeUp:
 
     def session(self, **changes: ParameterValue) -> JobSession:
         """`changes` are of the active party's summary: rows__clipped = 3."""
-        # Names that the job file would refuse reach the page all the same: it must not rely on that.
+        # Names that the job file would refuse reach the page: it must not rely on the job file.
         job = read_job({"protocol": "walr", "privacy": {"epsilon": 1.0}, "parties": PARTIES})
         made = JobSession(renamed(job, self.name), {}, None, id=SESSION)  # type: ignore[arg-type]
         made.state = "DONE"
@@ -123,7 +123,7 @@ class MadeUp:
         return WALRModel(standardiser, numbers, self.intercept is not None, 8.8).to_dict()  # type: ignore[arg-type]
 
     def write_party(self, directory: Path | None = None) -> Path:
-        """What the active party writes into its own directory."""
+        """Write what the active party writes into its own directory."""
         directory = directory or self.out / "insurer"
         write_json(directory / "model.json", self.model())
         write_json(directory / "report.json", self.report)

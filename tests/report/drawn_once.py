@@ -1,6 +1,4 @@
-"""Half the time of a made-up page is its plots, the same on most of them: what was drawn of the same figures is shown
-again, whoever asks.
-"""
+"""Plots of the same figures are drawn once for all tests: they take half the time of a made-up page."""
 
 from __future__ import annotations
 
@@ -13,7 +11,7 @@ from typing import Any
 from unittest import mock
 
 COORDINATOR = "blindfit.coordinator"
-PLOTS = {  # by who calls them
+PLOTS = {  # plots by the function that calls them
     f"{COORDINATOR}.report.curves": (
         *("class_histogram", "calibration_plot", "roc_plot", "precision_recall_plot", "lift_plot"),
     ),

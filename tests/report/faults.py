@@ -1,4 +1,4 @@
-"""What a reader of a drawn figure would complain about."""
+"""Faults of a drawn figure about which a reader would complain."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 from unittest import mock
 
 SVG_DPI = 72.0
-POINTS = 8.0  # that a text as pixels may be wider than one of lines
+POINTS = 8.0  # a text as pixels may be this much wider than one of lines
 
 
 def faults_of(figure: Any) -> list[str]:
-    """Return labels that cover each other or are cut, axes without ticks, and a plot without room."""
+    """Return labels that cover each other or are cut, axes without ticks, and a plot without space."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     figure.set_dpi(SVG_DPI)

@@ -9,7 +9,7 @@ from blindfit.coordinator.job.job import Job
 
 
 def renamed(job: Job[Any], name: str) -> Job[Any]:
-    """Without a look at the name."""
+    """Rename the job without a check of the name."""
     changed = copy.copy(job)
     changed.file = job.file.model_copy(update={"name": name})
     return changed

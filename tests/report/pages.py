@@ -1,4 +1,4 @@
-"""What tests read of a written report, and what holds for the page of every protocol."""
+"""Parts of a written report that tests read, and checks for the page of every system."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def check_nothing_is_loaded_or_run(written: str, *, plots: int) -> None:
             assert value.startswith("#")
     assert all(target.startswith("#") for target in re.findall(r"url\(\s*['\"]?([^)]*)", written))
     assert "@import" not in written
-    # The one kind of address that stays: names of XML's namespaces.
+    # The only addresses that stay: names of XML's namespaces.
     addresses = [value for name, value in elements.attributes if "//" in value and not name.startswith("xmlns")]
     assert addresses == []
     assert ("content", "default-src 'none'; style-src 'unsafe-inline'") in elements.attributes
@@ -57,7 +57,7 @@ def check_it_ends_with_the_privacy_statement(written: str) -> None:
 
 
 def check_nothing_is_kept_of_models(written: Written, secrets: Iterable[str]) -> None:
-    """In neither file: parts of a model, or of what its owner alone may know."""
+    """Check that neither file has parts of a model, or anything that only its owner may know."""
     assert written.content["models"] == written.content["party_reports"] == {}
     for path in (written.json_path, written.html_path):
         text = path.read_text("utf-8")
@@ -66,7 +66,7 @@ def check_nothing_is_kept_of_models(written: Written, secrets: Iterable[str]) ->
 
 
 def on_screen(written: Written, width: int) -> str:
-    """What the terminal shows of it."""
+    """Return what the terminal shows of the report."""
     screen = io.StringIO()
     Found({}, written.summarise()).show(Console(file=screen, width=width))
     return screen.getvalue()

@@ -1,4 +1,4 @@
-"""report.json: strict, complete, and without what the coordinator may not know."""
+"""report.json is strict and complete, and has nothing that the coordinator may not know."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_run_here_holds_everything(made_up: MadeUp) -> None:
     assert (content["name"], content["protocol"], content["state"]) == ("walr", "walr", "DONE")
     assert content["seconds"] == {"launch": 1.2, "set_up": 0.3, "job": 2.5}
     assert content["job"]["walr"]["frac_bits"] == "auto"  # a default
-    assert "coordinator" not in content["job"]  # nor is what has no value
+    assert "coordinator" not in content["job"]  # options without a value are not there either
     assert content["parties"]["clinic"]["role"] == "measurement"
     assert content["parties"]["clinic"]["dataset"] == "visits"
     assert content["parties"]["insurer"]["summary"]["rows"] == PARTY_REPORT["rows"]
@@ -79,12 +79,12 @@ def test_no_such_number_from_a_partys_own_file(made_up: MadeUp) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"privacy__epsilon": "much"}, "what insurer reports: privacy.epsilon is not a finite number"),
-        ({"rows__trained": 1.5}, "what insurer reports: rows.trained is not an integer"),
-        ({"fit__converged": 1}, "what insurer reports: fit.converged is not true or false"),
-        ({"peak_memory_mib": "big"}, "what insurer reports: peak_memory_mib is not a finite number"),
-        ({"privacy__epsilon": 1e308}, "what insurer reports: privacy.epsilon is not from 0 to 700"),
-        ({"privacy__budget_epsilon": 0.0}, "what insurer reports: privacy.budget_epsilon is not at least 1e-300"),
+        ({"privacy__epsilon": "much"}, "the report of insurer: privacy.epsilon is not a finite number"),
+        ({"rows__trained": 1.5}, "the report of insurer: rows.trained is not an integer"),
+        ({"fit__converged": 1}, "the report of insurer: fit.converged is not true or false"),
+        ({"peak_memory_mib": "big"}, "the report of insurer: peak_memory_mib is not a finite number"),
+        ({"privacy__epsilon": 1e308}, "the report of insurer: privacy.epsilon is not from 0 to 700"),
+        ({"privacy__budget_epsilon": 0.0}, "the report of insurer: privacy.budget_epsilon is not at least 1e-300"),
     ],
 )
 def test_a_summary_of_another_type_names_party_and_figure(made_up: MadeUp, changes, message: str) -> None:
@@ -97,7 +97,7 @@ def test_a_summary_of_another_type_names_party_and_figure(made_up: MadeUp, chang
 def test_no_promise_without_its_figures(made_up: MadeUp) -> None:
     session = made_up.session()
     del session.summaries["insurer"]["privacy.sensitivity"]
-    with pytest.raises(DataError, match=r"what insurer reports: privacy\.sensitivity is missing"):
+    with pytest.raises(DataError, match=r"the report of insurer: privacy\.sensitivity is missing"):
         write_report(session, made_up.out, [])
 
 
@@ -116,13 +116,13 @@ def test_text_of_a_peer_does_not_steer_a_terminal(made_up: MadeUp) -> None:
 
 
 def test_what_the_active_party_reports_is_understood(made_up: MadeUp) -> None:
-    """Holds PARTY_REPORT, which stands for it in these tests, to the shape of the real one."""
+    """The test compares PARTY_REPORT, its stand-in in these tests, with the shape of the real report."""
     made, report = _report_of_the_active_party()
     for table in ("rows", "privacy", "fit"):
         assert report[table].keys() == PARTY_REPORT[table].keys()
     assert report.keys() == PARTY_REPORT.keys()
     session = made_up.session()
-    session.summaries["insurer"] = made.shown_to_coordinator()
+    session.summaries["insurer"] = made.fields_for_coordinator()
     facts = figures_of(write_report(session, made_up.out, []).content)
     assert (facts.rows.trained, facts.rows.not_counted, facts.rows.sent) == (90, 10, 100)
     assert (report["rows"]["dropped_columns"], report["rows"]["clipped"]) == (["same"], 1)

@@ -1,4 +1,4 @@
-"""The coordinator's report of an evaluation: what it says of who learnt what, and of what a party may have told."""
+"""The coordinator's report of an evaluation: who learnt what, and what a party may have sent."""
 
 from __future__ import annotations
 
@@ -66,11 +66,14 @@ SCORES = "and their scores, rounded."
     [
         ("trusted", f"meter learnt the ids of 10 rows, {SCORES}"),
         ("two-servers", f"meter and registry learnt the ids of 10 rows, {SCORES}"),
-        ("encrypted-rows", "meter learnt the ids of 10 rows, and no score: they came encrypted, under a key of shop."),
+        (
+            "encrypted-rows",
+            "meter learnt the ids of 10 rows, and no score: the scores came encrypted under a key of shop.",
+        ),
         (
             "shared-rows",
-            "meter and registry learnt the ids of 10 rows, and no score or label: of both each has uniform numbers, "
-            "which alone tell nothing.",
+            "meter and registry learnt the ids of 10 rows, and no score or label: each server has uniform numbers in "
+            "their place, which reveal nothing by themselves.",
         ),
     ],
 )
@@ -90,13 +93,13 @@ def test_rows_that_no_server_could_check_are_named_as_the_check_says(tmp_path: P
 def test_who_must_not_collude_where_scores_are_in_shares(tmp_path: Path) -> None:
     of_both = {"privacy.epsilon_of_both": 0.6}
     statement = " ".join(written(tmp_path, trust="shared-rows", told=of_both).content["statement"])
-    assert "notary dealt masks for so many rows and their columns, and learnt no more than how many." in statement
+    assert "notary dealt masks for the rows and their columns, and learnt only their numbers." in statement
     assert "if both collude, or one of them with notary, labels and scores are known." in statement
     statement = " ".join(written(tmp_path, trust="two-servers", told=of_both).content["statement"])
     assert "if both collude, the labels are known." in statement
 
 
-# --- what a party may have told ---------------------------------------------------------------------------
+# --- reports that a party may have sent --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -117,6 +120,6 @@ def test_who_must_not_collude_where_scores_are_in_shares(tmp_path: Path) -> None
     ],
 )
 def test_what_cannot_be_is_named_and_nothing_is_written(tmp_path: Path, figure: str, value: Any, said: str) -> None:
-    with pytest.raises(DataError, match=f"^what shop reports: {said}$"):
+    with pytest.raises(DataError, match=f"^the report of shop: {said}$"):
         written(tmp_path, trust="shared-rows", told={figure: value})
     assert list(tmp_path.iterdir()) == []

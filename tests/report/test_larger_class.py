@@ -1,4 +1,4 @@
-"""An accuracy stands beside the one of always guessing the larger class."""
+"""An accuracy stands next to that of always guessing the larger class."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from tests.reports import write_report
 
 def test_the_page_shows_the_key_figures(page) -> None:
     text = Elements(page()).text
-    for shown in ("14,130", "6,056 held out", "at delta 1e-05", "0.002323", "182 MiB", "96 MiB", "1.18 MiB", "31.2 %"):
+    for shown in ("14,130", "6,056 held out", "at delta 1e-05", "0.002323", "182 MiB", "96 MiB", "1.18 MiB", "31.2%"):
         assert shown in text
     for heading in ("Weights", "Convergence", "Privacy budget", "Time", "Parties", "The job, with every default"):
         assert heading in text
@@ -78,7 +78,7 @@ def test_a_submitted_jobs_page_says_where_the_model_is(made_up: MadeUp) -> None:
         ({"fit__converged": False, "fit__reason": "out of iterations"}, "did not converge in 4 iterations: out of it"),
         ({"rows__not_counted": 3}, "3 rows of 14,133 did not count"),
         ({"rows__not_counted": 3, "privacy__max_rows_per_person": 2}, "their person already had 2 rows"),
-        ({"rows__clipped": 1413}, "1,413 rows (10 %) were longer than the norm bound 8.8"),
+        ({"rows__clipped": 1413}, "1,413 rows (10%) were longer than the norm bound 8.8"),
         ({"privacy__delta": 1e-4}, "delta = 0.0001 is not below one in the number of rows"),
     ],
 )
@@ -90,7 +90,7 @@ def test_cautions(page, changes, caution: str) -> None:
 
 def test_no_caution_where_all_is_well(page) -> None:
     assert "Read this first" not in page()
-    assert "Read this first" not in page(rows__clipped=706)  # 5 % of 14,130 is 706.5
+    assert "Read this first" not in page(rows__clipped=706)  # 5% of 14,130 is 706.5
 
 
 def test_the_budgets_bar(page) -> None:
@@ -151,7 +151,7 @@ def test_a_partys_own_page_without_its_model(made_up: MadeUp, tmp_path: Path) ->
         ("report.json", None, "cannot be read"),
         ("report.json", "{", "is not JSON"),
         ("report.json", "[]", "is not a table"),
-        ("report.json", "{}", "is not the report of an active party"),
+        ("report.json", "{}", "is not the report of an active or a passive party"),
         ("report.json", '{"parties": {}}', "is a whole job's report"),
         ("model.json", "{}", "format: not"),
     ],

@@ -19,7 +19,7 @@ SCALES = (1e-9, 0.3, 1.00001, 87_654.3, 1e9)
 
 @pytest.fixture
 def faults(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Of every figure that is drawn from now on; what draws none has a fault, too."""
+    """Faults of every figure that is drawn from now on; a test that draws nothing has a fault, too."""
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     found, drawn = ["nothing was drawn"], FigureCanvasSVG.print_svg
@@ -87,7 +87,7 @@ def test_an_objective_over_any_number_of_decades(decades: float, faults: list[st
 def test_epsilons_at_any_distance(epsilons: list[float], faults: list[str]) -> None:
     figure, axes = figure_by_epsilon(epsilons, "of the range")
     axes.plot(epsilons, [0.3 / epsilon for epsilon in epsilons])
-    set_log_scale(axes, lambda value: f"{100 * value:g} %")
+    set_log_scale(axes, lambda value: f"{100 * value:g}%")
     svg_of(figure)
     assert faults == []
 

@@ -1,4 +1,4 @@
-"""What a page says of a model's quality."""
+"""A page's statements about a model's quality."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from tests.each_case import each_case
 @each_case(
     ("slope", "said"),
     [
-        (2.5, "log odds x 2.5 -0.1: as trained they were 40 % of what they should be, so too cautious"),
-        (0.5, "log odds x 0.5 -0.1: as trained they were 200 % of what they should be, so too sure"),
-        (1.05, "log odds x 1.05 -0.1: as trained they were nearly right"),
+        (2.5, "log odds x 2.5 -0.1: as trained, log odds were 40% of their right size: too cautious"),
+        (0.5, "log odds x 0.5 -0.1: as trained, log odds were 200% of their right size: too sure"),
+        (1.05, "log odds x 1.05 -0.1: as trained, log odds were nearly right"),
     ],
 )
 def test_calibration_is_a_sentence(slope: float, said: str) -> None:
@@ -64,7 +64,7 @@ def test_there_is_no_such_caution_without_figures() -> None:
 
 
 def test_a_loss_that_hardly_changes_looks_so() -> None:
-    """Its axis begins at 0."""
+    """The axis begins at 0."""
     plot = loss_plot([0.032, 0.028, 0.024], 100)
     assert plot is not None
     assert ">0.000<" in plot.svg

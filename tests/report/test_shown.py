@@ -30,7 +30,7 @@ VERTICAL = {
     "privacy": CHARGED,
     "selection": "folds by points chosen figures errors",
 }
-SHOWN = {  # by the class of the report
+SHOWN = {  # fields by the class of the report
     "WalrReport": {
         "": "bytes_sent messages_sent",
         "rows": "trained held_out not_counted unknown features",
@@ -55,7 +55,7 @@ SHOWN = {  # by the class of the report
     "PredictReport": {"rows": "common", "model": "in_shares"},
     "EvaluationReport": {"rows": "sent counted unknown", "privacy": SUM},
 }
-QUALITY = {  # of a vertical training without differential privacy, in addition
+QUALITY = {  # additional figures of a vertical training without differential privacy
     "ClassFigures": {
         "": "rows auc ks accuracy log_loss threshold slope offset log_loss_before",
         "confusion": "true_positives false_positives true_negatives false_negatives",
@@ -80,7 +80,7 @@ def shown_by(kind: type) -> Iterator[str]:
 
 
 def reports() -> dict[str, type[Report]]:
-    """Return every class of a report that a party writes: those that no other class extends."""
+    """Return every class of a report that a party writes: classes that no other class extends."""
     rooms = [room.name for room in pkgutil.iter_modules(blindfit.parties.__path__) if room.ispkg]
     for room in rooms:
         modules = pkgutil.iter_modules(import_module(f"blindfit.parties.{room}").__path__)
@@ -111,8 +111,8 @@ def test_it_sees_these_figures_of_test_rows(name: str) -> None:
 
 @pytest.mark.parametrize("name", SHOWN)
 def test_a_field_that_stays_is_not_shown_whatever_it_holds(name: str) -> None:
-    """By values instead of types: the object itself drops them."""
-    shown = filled(reports()[name]).shown_to_coordinator()
+    """The check uses values instead of types: the object itself drops them."""
+    shown = filled(reports()[name]).fields_for_coordinator()
     assert set(shown) == names({**SHOWN[name], "timing": TIMING})
     assert OWN not in shown.values()
 

@@ -1,4 +1,4 @@
-"""The privacy statement: each claim is there when it holds, and only then."""
+"""The privacy statement has each claim if it holds, and only then."""
 
 from __future__ import annotations
 
@@ -83,20 +83,20 @@ def test_the_coordinator_of_one_machine_sees_more(made_up: MadeUp) -> None:
 
 @each_case("trust", ["trusted", "two-servers", "encrypted-rows"])
 def test_no_key_node_learnt_anything_where_there_is_none(made_up: MadeUp, trust: str) -> None:
-    assert text_of(made_up, "learnt-key-node", privacy__trust=trust) == "Nothing. This protocol uses none."
+    assert text_of(made_up, "learnt-key-node", privacy__trust=trust) == "Nothing. This system uses no key node."
 
 
 def test_what_a_key_node_learnt_that_dealt_masks(made_up: MadeUp) -> None:
     said = text_of(made_up, "learnt-key-node", privacy__trust="shared-rows", privacy__epsilon_of_both=0.6)
     assert "uses none" not in said
-    assert "For how many rows and columns it dealt masks" in said
+    assert "The numbers of rows and columns for which it dealt masks" in said
     assert "with one of clinic it would know rows and labels" in said
 
 
 def test_a_server_that_colludes_reveals_the_labels(made_up: MadeUp) -> None:
     said = text_of(made_up, "collusion")
     assert "If it colludes with anyone, every label is revealed to them" in said
-    assert "bounded by the budget, epsilon 4 at delta 1e-05" in said
+    assert "the budget, epsilon 4 at delta 1e-05, bounds" in said
 
 
 def test_as_plain_text(made_up: MadeUp) -> None:
@@ -117,7 +117,7 @@ def shown(made_up: MadeUp, here: list[str], width: int = 100, **changes: Paramet
 def test_the_summary_in_the_terminal(made_up: MadeUp) -> None:
     made_up.write_party()
     text = shown(made_up, ["insurer", "clinic"])
-    whole = shown(made_up, ["insurer", "clinic"], width=1000)  # however long the path of the temporary folder is
+    whole = shown(made_up, ["insurer", "clinic"], width=1000)  # for any length of the temporary folder's path
     assert len(whole.splitlines()) <= 15
     for part in (
         "14,130 trained on",

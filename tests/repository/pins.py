@@ -51,16 +51,16 @@ def pins_in(text: str) -> list[Pin]:
     return found
 
 
-def listed() -> Iterator[Requirement]:
-    """Everything that pyproject.toml needs to build and run, and its extra `dev` with the extras in it."""
+def listed(extra: str = "dev") -> Iterator[Requirement]:
+    """Yield everything that pyproject.toml needs to build and run, and an extra with the extras in it."""
     extras = PROJECT["project"]["optional-dependencies"]
     yield from map(Requirement, PROJECT["build-system"]["requires"])
     yield from map(Requirement, PROJECT["project"]["dependencies"])
-    for requirement in map(Requirement, extras["dev"]):
+    for requirement in map(Requirement, extras[extra]):
         if requirement.name != PROJECT["project"]["name"]:
             yield requirement
-        for extra in sorted(requirement.extras) if requirement.name == PROJECT["project"]["name"] else ():
-            yield from map(Requirement, extras[extra])
+        for inner in sorted(requirement.extras) if requirement.name == PROJECT["project"]["name"] else ():
+            yield from map(Requirement, extras[inner])
 
 
 def lower_bound(requirement: Requirement) -> Version | None:

@@ -1,4 +1,4 @@
-"""constraints/: what is pinned, for which machines, and that nothing in it depends on where it was written."""
+"""constraints/: the pins, their machines, and independence of the place where they were written."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from packaging.version import Version
 from tests.each_case import each_case
 from tests.repository.pins import CONSTRAINTS, PROJECT, ROOT, listed, lower_bound, pins, pins_in
 
-FILES = ["all.txt", "lowest.txt", "tools.txt"]
+FILES = ["all.txt", "docs.txt", "lowest.txt", "tools.txt"]
 PYTHONS = ["3.11", "3.12", "3.13"]
 MACHINES = [("linux", "x86_64"), ("linux", "aarch64"), ("darwin", "arm64"), ("win32", "AMD64")]
 ENVIRONMENTS = [
@@ -45,14 +45,17 @@ def test_no_file_names_an_index() -> None:
             assert not re.search(r"://|index-url|find-links|trusted-host", path.read_text()), path.name
 
 
+@pytest.mark.parametrize(("name", "extra"), [("all.txt", "dev"), ("docs.txt", "docs")])
 @pytest.mark.parametrize("environment", ENVIRONMENTS, ids=lambda one: f"{one['python_version']} {one['sys_platform']}")
-def test_a_machine_gets_one_version_of_each_package_that_pyproject_allows(environment: dict[str, str]) -> None:
+def test_a_machine_gets_one_version_of_each_package_that_pyproject_allows(
+    environment: dict[str, str], name: str, extra: str
+) -> None:
     chosen: dict[str, Version] = {}
-    for pin in pins("all.txt"):
+    for pin in pins(name):
         if pin.is_for(environment):
             assert pin.name not in chosen
             chosen[pin.name] = pin.version
-    for requirement in listed():
+    for requirement in listed(extra):
         if requirement.marker is None or requirement.marker.evaluate(environment):
             assert chosen[canonicalize_name(requirement.name)] in requirement.specifier, requirement
 
@@ -68,7 +71,7 @@ def subset(*parts: str) -> subprocess.CompletedProcess[str]:
 
 @each_case("parts", [("project",), ("project", "demo", "phe"), ("project", "postgresql", "dask"), ("build",)])
 def test_a_part_has_all_that_its_packages_need(parts: tuple[str, ...]) -> None:
-    """The packages that are installed here say what they need; a version may differ where no pin is for this Python."""
+    """The installed packages list what they need; a version may differ if no pin is for this Python."""
     done = subset(*parts)
     assert done.returncode == 0, done.stderr
     in_part = {pin.name for pin in pins_in(done.stdout)}
@@ -142,3 +145,12 @@ def test_the_generated_code_decides_the_bounds_of_protobuf_and_grpc() -> None:
     }
     for name in ("grpcio", "grpcio-status", "grpcio-reflection", "grpcio-health-checking"):
         assert lower_bound(bounds[name]) == needed
+
+
+def test_the_documentation_is_built_with_the_versions_that_the_tests_use() -> None:
+    """A notebook then prints the same as the tests have seen."""
+    tested = {
+        pin.name: {other.version for other in pins("all.txt") if other.name == pin.name} for pin in pins("all.txt")
+    }
+    for pin in pins("docs.txt"):
+        assert pin.version in tested.get(pin.name, {pin.version}), pin.name

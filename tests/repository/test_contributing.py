@@ -74,7 +74,7 @@ def commands_in(block: str) -> list[str]:
     return [line.strip() for line in block.splitlines() if line.strip()]
 
 
-@pytest.mark.timeout(300)  # a busy machine is no fault
+@pytest.mark.timeout(300)  # a busy machine is not a fault
 def test_a_newcomer_adds_a_system_and_runs_its_test(clone: Clone) -> None:
     steps, _, undone = section("Add a system").partition("To undo the steps")
     assert undone
@@ -113,7 +113,9 @@ def rest_of_the_commands() -> Iterator[str]:
 
 
 def test_the_other_commands_are_there() -> None:
-    """They take long, install packages or change this repository: what they name is looked at."""
+    """They take long, install packages or change this repository, so the test only checks that what they
+    name exists.
+    """
     for command in rest_of_the_commands():
         program, *words = command.split()
         if program == "make":

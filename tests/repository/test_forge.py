@@ -1,4 +1,4 @@
-"""What runs elsewhere: the workflow of a forge, and the hooks before a commit. Both run what `make` runs here."""
+"""The workflow of a forge, and the hooks before a commit, run what `make` runs here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The image: its base is one build argument, and pip installs only what constraints/ has hashes of."""
+"""The image has its base as one build argument, and pip installs only packages with hashes in constraints/."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`make lowest`: the versions that it installs are the lower bounds of pyproject.toml, and its tests are there."""
+"""`make lowest` installs the lower bounds of pyproject.toml, and its tests exist."""
 
 from __future__ import annotations
 

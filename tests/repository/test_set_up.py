@@ -1,4 +1,4 @@
-"""What `make` installs, with scripts in the place of Python: the pinned versions, or others only where it says so."""
+"""`make` installs the pinned versions, or others only with a message; scripts stand in for Python."""
 
 from __future__ import annotations
 
@@ -23,9 +23,13 @@ case "$1$2" in
   -mvenv) mkdir -p "$3/bin" && cp {environment} "$3/bin/python" ;;
 esac
 """
-PINNED = {"setup": "--require-hashes -r constraints/all.txt", "demo": "--require-hashes -r .venv/demo.txt"}
-CHOSEN_BY_PIP = {"setup": "-e .[dev]", "demo": "hatchling -e .[demo,phe]"}
-MARKERS = {"setup": ".venv/.dev", "demo": ".venv/.demo"}
+PINNED = {
+    "setup": "--require-hashes -r constraints/all.txt",
+    "demo": "--require-hashes -r .venv/demo.txt",
+    "docs": "--require-hashes -r constraints/docs.txt",
+}
+CHOSEN_BY_PIP = {"setup": "-e .[dev]", "demo": "hatchling -e .[demo,phe]", "docs": "-e .[docs]"}
+MARKERS = {"setup": ".venv/.dev", "demo": ".venv/.demo", "docs": ".venv-docs/.made"}
 
 
 def copy_once(folder: Path) -> None:
@@ -38,7 +42,7 @@ def copy_once(folder: Path) -> None:
 def make(
     folder: Path, target: str, *, has_pins: bool = True, index: str = "whole"
 ) -> tuple[subprocess.CompletedProcess[str], list[str]]:
-    """Run make in a folder of its own; return how it ended, and what pip was asked to do."""
+    """Run make in a separate folder; return how it ended, and the calls of pip."""
     copy_once(folder)
     log, environment, python = (folder / name for name in ("log", "environment", "python"))
     environment.write_text(OF_AN_ENVIRONMENT.format(log=log, has_no_pins=int(not has_pins), index=index))

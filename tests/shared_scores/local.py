@@ -1,4 +1,4 @@
-"""All seats of a prediction in shares in one process, over channels that serialise."""
+"""All parties of a prediction in shares in one process, over channels that serialise."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SMALL: dict[str, Any] = {"epochs": 2, "kept_bits": KEPT_BITS, "weights_stay_shar
 
 @cache
 def trained(n_parties: int = 2, *, macs: bool = True) -> Mapping[str, Trained]:
-    """A model in shares; the same seeds and names would open the same weights."""
+    """Return a model in shares; the same seeds and names would open the same weights."""
     return train(case_of(n_parties, macs=macs))
 
 
@@ -39,8 +39,8 @@ class Scoring:
     """New rows under such a model.
 
     Args:
-        bits: of each passive party's part of a score; 0: as it is.
-        kept: of some parties in place of their own.
+        bits: bits of each passive party's part of a score; 0: unrounded.
+        kept: shares of some parties in place of their own.
     """
 
     n_parties: int = 2
@@ -73,7 +73,7 @@ class Scoring:
         return LocalNetwork(roles, shared_scores.TABLE, timeout_s=20.0, **({} if wire is None else {"wire": wire}))
 
     def run(self, network: LocalNetwork | None = None) -> dict[str, NDArray[np.int64] | None]:
-        """What each data party ends with, in steps of 2^-(FEATURE_BITS + KEPT_BITS); raises the first error."""
+        """Return what each data party ends with, in steps of 2^-(FEATURE_BITS + KEPT_BITS); raise the first error."""
         try:
             return asyncio.run(self._run(network or self.network()))
         except ExceptionGroup as group:
@@ -107,7 +107,7 @@ class Scoring:
 
     @property
     def weights(self) -> NDArray[np.int64]:
-        """What nobody knows, in steps of 2^-KEPT_BITS."""
+        """The weights that nobody knows, in steps of 2^-KEPT_BITS."""
         model = trained(self.n_parties, macs=self.macs)
         total = f.total([shares_of(model[name]).share.value for name in self.parties])
         return f.integers(total[: sum(self.columns)])
@@ -123,7 +123,7 @@ def shares_of(model: Trained) -> KeptShares:
 
 
 def changed(kept: KeptShares, place: int, by: int = 1) -> KeptShares:
-    """One number of what a party puts in: a value, a MAC, or, last, its share of the key."""
+    """Change one number that a party sends: a value, a MAC, or, last, its share of the key."""
     flat = kept.flat.copy()
     flat[place] = f.add(flat[place : place + 1], f.elements([by]))[0]
     n = len(kept.share)

@@ -1,4 +1,4 @@
-"""A whole job between nodes: trained in shares, predicted in shares, as good as the model that was opened."""
+"""A whole job between nodes: trained in shares, predicted in shares, as good as the opened model."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ SHARED = 'falcon.weights="shared"'
 # One batch of all rows: before they are rounded the weights are the same, within what their truncations are off.
 SAME = tuple(option for option in REPEATABLE if "unsafe" not in option)
 UNROUNDED = 'falcon.unsafe=["weight-bits"]'
-QUICK = (*SAME, SHARED, 'falcon.security="semi-honest"')  # where no share is changed
-OFF = 5e-4  # of a weight in shares: tests/falcon/test_protocol.py has the bound
+QUICK = (*SAME, SHARED, 'falcon.security="semi-honest"')  # for tests that change no share
+OFF = 5e-4  # error of a weight in shares: tests/falcon/test_protocol.py has the bound
 
 
 def scores(root: Path, session: str) -> dict[str, tuple[float, float]]:
@@ -70,7 +70,7 @@ def found(root: Path, shared: str) -> dict[str, tuple[float, float]]:
 def test_scores_are_those_of_the_model_that_is_opened(
     root: Path, shared: str, found: dict[str, tuple[float, float]]
 ) -> None:
-    """Each weight is rounded to within a step of it: all of them are off by what a row makes of it."""
+    """Each weight is rounded to within one step, and a row's errors add up over its weights."""
     opened = predict(root, World(root).run(*SAME, UNROUNDED, 'falcon.security="semi-honest"').id)
     x, y = table(root)  # in the order of ids
     names = sorted(found)
@@ -83,7 +83,7 @@ def test_scores_are_those_of_the_model_that_is_opened(
     assert apart.max() > 0
     aucs = [roc_auc_score(y, [told[name][1] for name in names]) for told in (found, opened)]
     assert aucs[0] > 0.8
-    assert abs(aucs[0] - aucs[1]) < 0.02  # .0136 at most: each of 10 weights has two roundings, and all were tried
+    assert abs(aucs[0] - aucs[1]) < 0.02  # 0.0136 at most: each of 10 weights has two roundings, and all were tried
 
 
 def test_no_weight_is_written_anywhere(root: Path, shared: str) -> None:
@@ -127,11 +127,13 @@ def test_shares_that_do_not_fit_and_shares_that_are_gone(
     with pytest.raises(PolicyRefused, match=r"shop-a refuses the job: .*: it has no model of that session"):
         predict(root, shared)
     models.keep(part, shared)
-    assert predict(root, shared) == found  # the same scores again: a failed check has told nothing of the MAC key
+    assert predict(root, shared) == found  # the same scores again: a failed check has revealed nothing of the MAC key
 
 
 def test_a_shared_model_is_not_exported(root: Path, shared: str) -> None:
-    with pytest.raises(DataError, match=r"shares\.json has one party's shares of a model that nobody holds: it cannot"):
+    with pytest.raises(
+        DataError, match=r"shares\.json has one party's shares of a model that no party holds as a whole: it cannot"
+    ):
         load_model(SharedModels(root / "state/bank").path(shared))
     with pytest.raises(DataError, match="cannot be read"):
         ModelStore(root / "state/bank").read(shared)
@@ -162,7 +164,7 @@ def test_shares_are_signed_named_and_locked(root: Path, shared: str, tmp_path: P
 
 
 def with_more_columns(project: World) -> World:
-    """Enough that scores are counted, and not given by the owner's word."""
+    """Add columns, so that scores are counted, and not given by the owner's declaration."""
     for name in ("shop-a", "shop-b"):
         path, rng = project.root / f"{name}.csv", np.random.default_rng(1)
         read = pyarrow.csv.read_csv(path)
@@ -188,12 +190,12 @@ def test_quotas_count_models_in_shares_too(tmp_path: Path) -> None:
 
 
 def test_unrounded_weights_that_stay_shared_are_refused() -> None:
-    with pytest.raises(ValueError, match='weight-bits does nothing beside weights = "shared"'):
+    with pytest.raises(ValueError, match='weight-bits does nothing with weights = "shared"'):
         FalconSettings(weights="shared", unsafe=["weight-bits"])
 
 
 def test_few_rows_do_not_refuse_weights_that_stay_shared(tmp_path: Path) -> None:
-    """And the refusal of those that are opened says so."""
+    """The refusal of opened weights names this way."""
     few: Any = ("align.min_common=50", *SAME)
     root = bank_and_shops_in_shares(tmp_path, rows=60, epochs=2).root
     with pytest.raises(PolicyRefused, match=r'or set falcon\.weights = "shared"'):
@@ -208,7 +210,7 @@ def test_the_preflight_says_what_a_prediction_takes(root: Path, shared: str) -> 
     job = load_job(root / "predict.toml", [f'predict.session="{shared}"'])
     told = {finding.about: finding.text for finding in preflight.check(job)}
     assert told["model"].startswith("is in shares: nobody has it")
-    assert told["shop-a"] == "its part of a score goes into the sum as it is"
+    assert told["shop-a"] == "its part of a score goes into the sum unchanged"
     assert f"to score {ROWS:,} rows" in told["time"]
     assert told["rounds"].startswith("27: 40 ms from party to party add")
     assert "MB to send" in told["bytes"]
@@ -217,7 +219,7 @@ def test_the_preflight_says_what_a_prediction_takes(root: Path, shared: str) -> 
 def test_a_partys_own_page_says_that_it_holds_shares(root: Path, shared: str) -> None:
     directory = root / f"state/shop-a/models/{shared}"
     render_party(directory)
-    assert "Nobody has it: no weight was opened." in (directory / "report.html").read_text("utf-8")
+    assert "Nobody has the model: no weight was opened." in (directory / "report.html").read_text("utf-8")
 
 
 def test_who_learnt_what_of_a_prediction_in_shares(root: Path, shared: str) -> None:
@@ -225,4 +227,4 @@ def test_who_learnt_what_of_a_prediction_in_shares(root: Path, shared: str) -> N
     roles = Roles.of({name: party.role for name, party in job.parties.items()})
     learnt = who_learnt_what(roles, 30, in_shares=True)
     assert "bank learnt the scores of 30 rows; it has no weights" in learnt["bank"]
-    assert learnt["notary"].endswith("It dealt, under seeds of this prediction alone, and keeps nothing of it.")
+    assert learnt["notary"].endswith("It dealt with seeds of only this prediction, and keeps nothing.")

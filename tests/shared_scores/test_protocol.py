@@ -1,4 +1,4 @@
-"""Scores in shares, against those of the weights that nobody knows; and against who deviates."""
+"""Scores in shares equal those of the weights that nobody knows, and deviating parties are caught."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_weights_are_kept_as_they_would_be_opened() -> None:
     assert np.array_equal(Scoring(3).weights, opened * 2**KEPT_BITS)
     assert all(model.weights.size == 0 for model in trained(3).values())
     assert trained(3)[KEY_NODE].kept is not None
-    assert not shares_of(trained(3)[KEY_NODE]).flat.any()  # the dealer's are zeros
+    assert not shares_of(trained(3)[KEY_NODE]).flat.any()  # the key node's are zeros
 
 
 @pytest.mark.parametrize("n_parties", [2, 3])
@@ -76,7 +76,7 @@ def test_rows_in_blocks_are_the_same_rows(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_part_is_rounded_alike_whatever_the_others_put_in() -> None:
-    """Else whoever shifts the sum, again and again, finds the part itself."""
+    """Otherwise a party that shifts the sum, again and again, would find the part itself."""
     first, second = Scoring(bits=6), Scoring(bits=6, run_name="predict-2")
     second.features[0] = second.features[0] + 37
     scores = [scoring.run()["hospital"] for scoring in (first, second)]
@@ -96,10 +96,11 @@ def test_a_part_has_no_more_bits_than_it_asks_for(limit: float, bits: int) -> No
 
 
 def test_what_a_party_keeps_is_uniform() -> None:
-    """Of many trainings of one model: its shares of weights that are the same each time, their MACs and its key."""
+    """The test takes many trainings of one model: shares of equal weights, their MACs and the key."""
     kept = [train(case_of(epochs=1, **UNTESTED), run=f"run-{number}") for number in range(8)]
     for name in ("hospital", "laboratory"):
-        numbers = np.concatenate([shares_of(model[name]).flat[:-1] for model in kept])  # the key is of the seed alone
+        # the key follows only from the seed
+        numbers = np.concatenate([shares_of(model[name]).flat[:-1] for model in kept])
         found = np.bincount((numbers.astype(np.float64) / P * 10).astype(int), minlength=10)
         expected = len(numbers) / 10
         assert ((found - expected) ** 2 / expected).sum() < chi2.isf(1e-6, 9)
@@ -126,7 +127,7 @@ def kept_of(name: str) -> KeptShares:
 @pytest.mark.parametrize("place", [0, 7, 8, 16])
 @pytest.mark.parametrize("party", ["hospital", "laboratory"])
 def test_another_number_than_the_one_kept_ends_the_prediction(party: str, place: int) -> None:
-    """A weight's share, that of the number that nobody knows, a MAC, the key."""
+    """The changed number is a weight's share, that of the number that nobody knows, a MAC, or the key."""
     called: list[str] = []
     scoring = Scoring(kept={party: changed(kept_of(party), place)}, before_scores=called.append)
     with pytest.raises(SharesDoNotFit, match="do not fit together"):
@@ -138,7 +139,7 @@ def test_another_number_than_the_one_kept_ends_the_prediction(party: str, place:
 def test_what_is_put_in_cannot_be_made_for_coefficients_that_are_known(
     are_known: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Changes of two numbers cancel out in the test, if a party knows the coefficients when it puts its numbers in.
+    """Changes of two numbers cancel out in the check, if a party knows the coefficients when it sends its numbers.
 
     Args:
         are_known: without the check that draws them.
@@ -174,7 +175,9 @@ def test_shares_of_another_training_do_not_fit() -> None:
 
 
 def test_who_guesses_all_weights_is_not_told_that_the_guess_is_right() -> None:
-    """a + 1 with m + w passes a check of weights alone; the number behind them, which nobody knows, is in it too."""
+    """a + 1 with m + w passes a check of weights only; here the check includes the number behind them, which nobody
+    knows.
+    """
     kept, weights = kept_of("laboratory"), Scoring().weights
     assert kept.share.mac is not None
     assert kept.mac_key_share is not None
@@ -187,7 +190,7 @@ def test_who_guesses_all_weights_is_not_told_that_the_guess_is_right() -> None:
 
     with pytest.raises(SharesDoNotFit):
         Scoring(kept={"laboratory": moved(f.elements([12345]))}).run()
-    assert Scoring(kept={"laboratory": moved(behind)}).run()["hospital"] is not None  # it is this number that protects
+    assert Scoring(kept={"laboratory": moved(behind)}).run()["hospital"] is not None  # this number is the protection
 
 
 # --- who deviates ----------------------------------------------------------------------------------------------
@@ -230,7 +233,9 @@ def ended(scoring: Scoring, tamper: Tamper) -> BlindfitError:
 
 
 def test_a_prediction_masks_with_seeds_of_its_own() -> None:
-    """What is put in twice, under one name, is masked anew: no mask follows from the training or another prediction."""
+    """An input that is sent twice under one name gets new masks: none follows from the training or
+    another prediction.
+    """
     sent: list[np.ndarray] = []
 
     def wire(sender: str, _receiver: str, step: str, data: bytes) -> bytes:
@@ -245,7 +250,7 @@ def test_a_prediction_masks_with_seeds_of_its_own() -> None:
     assert all(not np.any(a == b) for a, b in zip(sent[:half], sent[half:], strict=True))
 
 
-# --- what is told of the model ------------------------------------------------------------------------------------
+# --- reports about the model --------------------------------------------------------------------------------------
 
 
 def test_models_that_differ_are_refused_with_whose_it_is() -> None:
@@ -268,5 +273,5 @@ def test_shares_at_some_and_weights_at_others_are_refused() -> None:
         def told(self, name: str) -> ModelTold:
             return super().told(name) if name == "hospital" else ModelTold.of_open_weights()
 
-    with pytest.raises(MalformedMessage, match="by some of the data parties alone"):
+    with pytest.raises(MalformedMessage, match="by only some of the data parties"):
         Mixed().run()

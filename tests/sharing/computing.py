@@ -1,4 +1,4 @@
-"""A computation by all its parties, in one process: what they open they put on one table, in rounds."""
+"""A computation by all its parties, in one process: they put their openings on one table, in rounds."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from tests.sharing.parties import dealt
 class TableOfAll:
     """
     Attributes:
-        rounds: of openings so far; in each, what was opened.
-        names: of all items that were dealt.
-        items: in place of those that a party asks for by the same name, as it cannot derive what a dealer can.
+        rounds: openings so far, with the opened numbers of each.
+        names: names of all items that were dealt.
+        items: replacements by name for items of a party, which cannot derive what a dealer can.
     """
 
     dealer: Dealer
@@ -69,7 +69,7 @@ def compute(
     of: Callable[[Party, int], Awaitable[Share]],
     items: Mapping[str, Item] | None = None,
 ) -> tuple[list[Share], TableOfAll]:
-    """What each party ends with; `of` is given the party and its place."""
+    """Return what each party ends with; `of` gets the party and its place."""
 
     async def all_parties() -> tuple[list[Share], TableOfAll]:
         table = TableOfAll(dealer, expanders, items=items or {})

@@ -24,7 +24,7 @@ def dealt(dealer: Dealer, parties: Sequence[Expander], item: Item) -> list[dict[
 
 
 def reconstructed(shares: Sequence[Share], dealer: Dealer) -> Elements:
-    """The secret, whose MACs are right."""
+    """Return the secret, after a check of its MACs."""
     value = field.total([share.value for share in shares])
     macs = [share.mac for share in shares if share.mac is not None]
     assert len(macs) == (len(shares) if dealer.macs else 0)
@@ -34,11 +34,11 @@ def reconstructed(shares: Sequence[Share], dealer: Dealer) -> Elements:
 
 
 def opened(shares: Sequence[Share]) -> Elements:
-    """What all learn when each has told its value."""
+    """Return what all parties learn when each has sent its value."""
     return field.total([share.value for share in shares])
 
 
 def shared(integers: field.Integers, dealer: Dealer, parties: Sequence[Expander], name: str = "input") -> list[Share]:
-    """Secrets that somebody has put in."""
+    """Return shares of secret inputs."""
     item = Item(name, derived={"x": integers.shape}, derive=lambda _arrays: {"x": field.elements(integers)})
     return [shares["x"] for shares in dealt(dealer, parties, item)]

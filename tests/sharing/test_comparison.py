@@ -24,7 +24,7 @@ def test_signs_at_the_ends_and_between(n_parties: int) -> None:
 
 
 def test_numbers_that_differ_in_their_last_place() -> None:
-    """Thresholds, as scores are compared with: a wrong bit anywhere in the tree shows."""
+    """Scores are compared with such thresholds: a wrong bit anywhere in the tree shows."""
     dealer, parties = dealt_to(2)
     near = np.array([2**place + off for place in range(59) for off in (-1, 0, 1) if 2**place + off < MOST])
     thresholds = np.array([2**place for place in range(59) for off in (-1, 0, 1) if 2**place + off < MOST])
@@ -45,7 +45,7 @@ def test_small_numbers_take_fewer_rounds(below: int, rounds: int) -> None:
     assert reconstructed(found, dealer).tolist() == (x >= 0).tolist()
     assert len(table.rounds) == rounds
     opened = [int(c) for c in table.rounds[0][0]]
-    assert min(opened) < 2**60 <= max(opened)  # either case occurred, and small numbers are hidden as large ones are
+    assert min(opened) < 2**60 <= max(opened)  # both cases occurred, and small numbers are hidden like large ones
 
 
 def test_products_and_quotients_take_a_round_each() -> None:

@@ -1,4 +1,4 @@
-"""What is dealt adds up, with its MACs; all but the first party need nothing but their seed."""
+"""Dealt shares add up, with their MACs; all parties except the first need only their seed."""
 
 from __future__ import annotations
 
@@ -84,8 +84,9 @@ def test_no_secret_shows_in_a_text() -> None:
 
 
 def test_elements_are_uniform() -> None:
-    """The top 6 bits of 2^16 elements: chi-square of 63 degrees of freedom is above 170 once in 1e9, for this seed
-    never."""
+    """The top 6 bits of 2^16 elements have a chi-square of 63 degrees of freedom: above 170 once in 1e9, never for this
+    seed.
+    """
     drawn = Seed(bytes(32)).elements("test", (2**16,))
     assert int(drawn.max()) < P
     counts = np.bincount((drawn >> np.uint64(55)).astype(np.int64), minlength=64)

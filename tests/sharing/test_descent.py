@@ -1,4 +1,4 @@
-"""Steps in shares against the same steps on plain numbers, within the bound that follows from the scales."""
+"""Steps in shares agree with the same steps on plain numbers, within the bound that follows from the scales."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WAVES = CHOICES["medium"]
 
 
 class Case:
-    """A table that was put in, and the steps that it is trained by."""
+    """A table of inputs, and the steps that train on it."""
 
     def __init__(
         self,
@@ -121,7 +121,7 @@ class Case:
         return w
 
     def bound(self) -> float:
-        """Of how far the weights may be from the plain ones, in the 2-norm.
+        """Bound how far the weights may be from the plain ones, in the 2-norm.
 
         A step adds at most rate max|x| times a residual's error, and a unit for each division; what was there before
         grows no faster than without errors: by 1 at most, the loss being convex and rate below 2 / largest curvature,
@@ -144,20 +144,22 @@ class Case:
         return len(self.steps) * each / (1 - step.momentum)
 
     def _linear_bound(self) -> float:
-        """The same of a linear model: a residual is off by its score's division, and by the rounding of rate / rows.
-        The loss of a row has curvature 1 in its score.
+        """Bound the same for a linear model.
+
+        A residual is off by its score's division, and by the rounding of rate / rows. The loss of a row has curvature 1
+        in its score.
         """
         step, scales = self.steps[0], self.scales
         lengths = np.linalg.norm(self.x, axis=1)
         assert step.rate * np.linalg.eigvalsh(self.x.T @ self.x / ROWS).max() < 1.9
-        largest = 2 * np.abs(self.y).max()  # of a residual; weights never pass twice the best ones
+        largest = 2 * np.abs(self.y).max()  # largest residual; weights never pass twice the best ones
         residual = step.factor * 2.0**-scales.waves.wave + largest * 2.0 ** -(scales.waves.coefficient + 1)
         divisions = math.sqrt(COLUMNS) * 2.0**-scales.weight_bits
         return len(self.steps) * (BATCH * residual * lengths.max() + divisions)
 
 
 def step_items(case: Case, t: int, step: Step) -> list[Item]:
-    """As the dealer has them, who knows U."""
+    """Return the items as the dealer has them, who knows U."""
     return Items.of(step, lambda: case.masked_rows(t)).all
 
 
@@ -213,8 +215,9 @@ def test_weights_of_rows_take_two_rounds_more() -> None:
 
 
 def test_what_is_opened_is_uniform_whatever_the_labels() -> None:
-    """Of 2,400 openings of rounds 2 and 3, the top 3 bits: chi-square of 7 degrees of freedom, above 60 once in
-    1e10; and no opening is of the other labels' too."""
+    """The test takes the top 3 bits of 2,400 openings of rounds 2 and 3.
+
+    Their chi-square with 7 degrees of freedom is above 60 once in 1e10. No opening equals one for the other labels."""
     first, second = Case(steps=20), Case(steps=20)
     second.labels = shared(1 - second.y, second.dealer, second.parties, "y")
     seen = []
@@ -248,7 +251,7 @@ def test_no_sum_of_a_linear_model_leaves_the_fields_middle(batch_rows: int, rate
         batch_rows=batch_rows, rate=rate, feature_bound=8.0, feature_bits=12, weight_bits=24, residual_bound=64.0
     )
     factor = round(rate / batch_rows * 2.0**scales.waves.coefficient)
-    assert factor >= 2**10  # so that a rate is right to a thousandth
+    assert factor >= 2**10  # precise enough for a rate right to a thousandth
     feature, residual = 8 << scales.feature_bits, 64 << scales.waves.wave
     assert batch_rows * feature * residual * factor < 2**59
     assert scales.shift > 0

@@ -1,4 +1,4 @@
-"""Both kernels against Python's integers, at the extremes too: what carries farthest is not found by chance."""
+"""Both kernels agree with Python's integers, at the extremes too: chance does not find what carries farthest."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from blindfit.algorithms.sharing.field.numpy_kernel import MOST_TERMS, NumpyKern
 EXTREMES = [0, 1, 2, 2**29, 2**32 - 1, 2**32, 2**60, P // 2, P // 2 + 1, P - 2, P - 1]
 SHAPES = [(1, 1), (3, 0), (0, 3), (2, TERMS), (2, 64), (TERMS + 1, 65), (64, 2), (1, 2 * MOST_TERMS + 1)]
 
-HAS_LLVMLITE = platform.machine() in ("x86_64", "AMD64")  # as pyproject.toml asks for it
+HAS_LLVMLITE = platform.machine() in ("x86_64", "AMD64")  # pyproject.toml requires it on these machines
 
 elements = st.sampled_from(EXTREMES) | st.integers(0, P - 1)
 vectors = st.lists(elements, max_size=20)

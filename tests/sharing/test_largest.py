@@ -12,14 +12,14 @@ from blindfit.algorithms.sharing.shares import Share
 from tests.sharing.computing import compute
 from tests.sharing.parties import dealt_to, reconstructed, shared
 
-BELOW = 6  # so many bits have the differences of all numbers, where nothing else is said
+BELOW = 6  # bits of the differences of all numbers, by default
 RANGE = 2 ** (BELOW - 1)
 
 
 def found_in(
     secrets: Sequence[Share], dealer: Dealer, parties: Sequence[Expander], below: int = BELOW
 ) -> tuple[list[int], int]:
-    """What comes out, and after how many rounds."""
+    """Return the result, and the number of rounds."""
     found, table = compute(dealer, parties, lambda party, place: largest(party, "largest", secrets[place], below))
     return field.integers(reconstructed(found, dealer)).tolist(), len(table.rounds)
 
@@ -30,7 +30,7 @@ def test_it_is_the_largest_wherever_it_stands(n: int) -> None:
     dealer, parties = dealt_to(2)
     for place in {0, 1, n // 2, n - 2, n - 1} & set(range(n)):
         x = rng.integers(-RANGE, RANGE, n)
-        x[place] = x.max()  # and perhaps elsewhere too
+        x[place] = x.max()  # the largest number may occur elsewhere too
         assert found_in(shared(x, dealer, parties, f"x {place}"), dealer, parties)[0] == [x.max()]
 
 

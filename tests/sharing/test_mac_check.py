@@ -100,7 +100,7 @@ def test_a_changed_value_mac_or_key_does_not(dealing: tuple[Dealer, list[Expande
 
 
 def test_two_changes_cancel_for_one_choice_of_coefficients_alone() -> None:
-    """Whoever knew the coefficients could change two values unseen."""
+    """An attacker who knew the coefficients could change two values unseen."""
     dealer, parties = dealt_to(2)
     shares = [share["x"] for share in dealt(dealer, parties, SECRET)]
     x = COEFFICIENTS.elements("coefficients/0", (5,))
@@ -115,7 +115,7 @@ def test_two_changes_cancel_for_one_choice_of_coefficients_alone() -> None:
 def test_without_macs_there_is_nothing_to_check() -> None:
     dealer, parties = dealt_to(2, macs=False)
     shares = [share["x"] for share in dealt(dealer, parties, SECRET)]
-    with pytest.raises(LocalProtocolError, match="what is checked has MACs"):
+    with pytest.raises(LocalProtocolError, match="a checked share must have MACs"):
         Opened().add(opened(shares), shares[0])
     with pytest.raises(LocalProtocolError, match="share of the MAC key"):
         Opened().residue(COEFFICIENTS, parties[0].holder)

@@ -1,4 +1,4 @@
-"""Each product against that of the secrets; what is opened is uniform whatever they are."""
+"""Each product equals that of the secrets; opened numbers are uniform for any secrets."""
 
 from __future__ import annotations
 

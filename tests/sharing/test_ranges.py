@@ -1,4 +1,4 @@
-"""One bit for many secret numbers: whether all lie in range."""
+"""One opened number for many secret numbers: 0 if all lie in range."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_one_number_outside_is_noticed_among_many(outside: int) -> None:
 
 
 def test_what_is_opened_of_numbers_outside_does_not_say_which() -> None:
-    """Under another dealing the same numbers give another result: it is hidden by a dealt factor."""
+    """The same numbers give another result under another dealing: a dealt factor hides it."""
     assert len({opened_of([9, 1, 1], seed=seed) for seed in range(1, 9)}) == 8
 
 

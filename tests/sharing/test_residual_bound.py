@@ -1,4 +1,4 @@
-"""No residual is larger than what noise is made for, whatever the score is: also past every range."""
+"""No residual is larger than the noise covers, for any score, even past every range."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_the_widest_waves_overshoot_by_most() -> None:
 @NAMES
 @pytest.mark.parametrize("scales", [WaveScales(), WaveScales(wave=10, coefficient=14)], ids=["17+20", "10+14"])
 def test_no_residual_in_shares_passes_its_bound(name: str, scales: WaveScales) -> None:
-    """Of scores in range, between the bound and the end of the period, and anywhere in the field."""
+    """The scores are in range, between the bound and the end of the period, and anywhere in the field."""
     chosen, factor = CHOICES[name], 0.75
     near = np.rint(np.linspace(-chosen.period, chosen.period, 2000) * 2**scales.score).astype(np.int64)
     x = np.concatenate([near, np.random.default_rng(1).integers(-(2**60), 2**60 - 1, 2000)])

@@ -15,7 +15,7 @@ STEP = 2**7
 
 
 def integers(number: int = 400) -> np.ndarray:
-    """Around whole steps, at both signs, and anywhere."""
+    """Return integers around whole steps, of both signs, and anywhere."""
     rng = np.random.default_rng(2)
     near = np.concatenate([STEP * np.arange(-4, 5) + off for off in (-1, 0, 1)])
     return np.concatenate([near, rng.integers(-(2**50), 2**50, number), [2**57, -(2**57)]])

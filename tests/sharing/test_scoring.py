@@ -1,4 +1,4 @@
-"""What a model is worth, in shares, against the same figures of plain scores."""
+"""Figures of a model's quality in shares are compared with those of plain scores."""
 
 from __future__ import annotations
 
@@ -80,15 +80,16 @@ def test_figures_are_those_of_the_plain_scores(threshold: float, n_parties: int)
 
 
 def binning(z: Floats, y: NDArray[np.int64]) -> float:
-    """Of an AUC: a pair whose bins are less than two apart may count for half more, or half less, and one that is
-    torn apart by chance, for one."""
+    """Bound the error of an AUC by bins.
+
+    A pair whose bins are less than two apart may count for half more or less; a pair torn apart by chance, for one."""
     bins = np.floor(254 / (1 + np.exp(-z / 3)))
     near = np.abs(bins[y == 1][:, None] - bins[y == 0][None, :]) <= 1
     return float(near.mean())
 
 
 def most_in_two_bins(z: Floats, y: NDArray[np.int64]) -> float:
-    """Of either class: so much of it may be counted on the other side of a border."""
+    """Return the largest share of either class in two bins: that much may be counted on the other side of a border."""
     bins = np.floor(254 / (1 + np.exp(-z / 3))).astype(int)
     of_class = [np.bincount(bins[y == label], minlength=256) / (y == label).sum() for label in (0, 1)]
     return float(max(np.convolve(each, [1, 1]).max() for each in of_class))

@@ -1,4 +1,4 @@
-"""The soft threshold in shares is that of integers, exactly."""
+"""The soft threshold in shares equals that of integers, exactly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sums of squared errors in shares, against those of plain numbers."""
+"""Sums of squared errors in shares agree with those of plain numbers."""
 
 from __future__ import annotations
 

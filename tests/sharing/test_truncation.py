@@ -35,7 +35,7 @@ def test_the_error_is_below_one_at_the_ends_too(bits: int, n_parties: int) -> No
 
 
 def test_the_error_reaches_one_and_no_more() -> None:
-    """One party, who holds r = p - 2^bits, and x' = 2^bits: c = 0, and the sum wrapped."""
+    """One party holds r = p - 2^bits, and x' = 2^bits: c = 0, and the sum wrapped."""
     bits = 16
     shares = {
         name: Share(field.elements([secret]), None) for name, secret in (("shifted", (P - 2**bits) >> bits), ("top", 1))
@@ -45,8 +45,9 @@ def test_the_error_reaches_one_and_no_more() -> None:
 
 
 def test_the_error_has_mean_zero_and_never_wraps() -> None:
-    """Of 200,000, uniform on a width of 2 at most: six standard deviations of their mean are .008, for these seeds
-    never passed."""
+    """The 200,000 errors are uniform on a width of 2 at most: six standard deviations of their mean are 0.008.
+
+    These seeds never pass that."""
     x = np.random.default_rng(4).integers(1 - MOST, MOST, 200_000)
     dealer, parties = dealt_to(2)
     errors = divided(x, 16, dealer, parties) - x / 2**16
@@ -55,7 +56,7 @@ def test_the_error_has_mean_zero_and_never_wraps() -> None:
 
 
 def test_what_is_opened_is_uniform_whatever_was_divided() -> None:
-    """The top 5 bits of 20,000 openings each: chi-square of 31 degrees of freedom, above 110 once in 1e10."""
+    """The top 5 bits of 20,000 openings have a chi-square of 31 degrees of freedom, above 110 once in 1e10."""
     for secret in (0, MOST - 1, 1 - MOST):
         dealer, parties = dealt_to(2)
         item = truncation_item("1", (20_000,), 16)

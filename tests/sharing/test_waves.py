@@ -59,7 +59,7 @@ def test_in_shares_they_stay_within_the_derived_bound(name: str, scales: WaveSca
 
 
 def test_past_the_bound_the_value_is_wrong() -> None:
-    """Not past half the period: so the bound is what has to be kept."""
+    """The value is right only up to half the period, so scores must keep the bound."""
     chosen = CHOICES["medium"]
     far = 0.5 + np.sin(2 * np.pi / chosen.period * 30 * np.arange(1, chosen.count + 1)) @ chosen.sigmoid
     assert far < 0.95

@@ -1,4 +1,4 @@
-"""An error blames what is wrong: not a policy for a name, nor a `url` for an option of the command line."""
+"""An error blames the actual cause: not a policy for a name, nor a `url` for an option of the command line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The wrong kind of file is told by its kind, and what to type instead."""
+"""An error about a file of the wrong kind names the kind, and what to type instead."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def test_a_party_file_where_a_job_belongs(files: Path, command: str) -> None:
     done = blindfit(files, command, "shop.toml")
     assert done.returncode == 2
     assert done.stderr.splitlines() == [
-        "error: shop.toml is a party's file, and this command takes a job's",
-        "hint: `blindfit party shop.toml` starts that party; a job's file has `protocol` and [parties]",
+        "error: shop.toml is a party file, and this command takes a job file",
+        "hint: `blindfit party shop.toml` starts that party; a job file has `protocol` and [parties]",
     ]
 
 
@@ -31,8 +31,8 @@ def test_a_job_file_where_a_party_belongs(files: Path, command: str) -> None:
     done = blindfit(files, command, "job.toml")
     assert done.returncode == 2
     assert done.stderr.splitlines() == [
-        "error: job.toml is a job's file, and this command takes a party's",
-        "hint: `blindfit run job.toml` runs the job; a party's file has `role`, [identity] and [peers]",
+        "error: job.toml is a job file, and this command takes a party file",
+        "hint: `blindfit run job.toml` runs the job; a party file has `role`, [identity] and [peers]",
     ]
 
 

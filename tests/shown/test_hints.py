@@ -1,4 +1,4 @@
-"""An error's hint reaches everybody who may read it, once: in str(error), on a line of its own, or in a field."""
+"""An error's hint appears once for each reader: in str(error), on a separate line, or in a field."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_command_prints_it_on_a_line_of_its_own(tmp_path: Path) -> None:
 
 
 def test_no_code_shows_an_error_together_with_its_hint() -> None:
-    """`error` as a text has the hint already: beside `error.hint` stands `error.message`."""
+    """The text of `error` includes the hint: code that shows `error.hint` must show `error.message` with it."""
     checked, twice = 0, []
     for path in (path for part in CODE for path in (ROOT / part).rglob("*.py")):
         for statement in ast.walk(ast.parse(path.read_text())):

@@ -1,4 +1,4 @@
-"""`--json`: every command has it, prints one document and nothing beside it, and fails in one line of JSON."""
+"""`--json`: every command has it, prints one document and nothing else, and fails in one line of JSON."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_the_version(tmp_path: Path) -> None:
     [
         (("run", "none.toml"), "ConfigError", "none.toml does not exist"),
         (("ledger", "none.jsonl", "--verify"), "DataError", "none.jsonl cannot be read"),
-        (("attack", "no-such-thing"), "ConfigError", "no mechanism has this name"),
+        (("attack", "no-such-thing"), "ConfigError", "is neither a mechanism nor a file"),
         (("verify", "none.blindfit"), "", "none.blindfit"),
     ],
 )
@@ -120,7 +120,7 @@ def test_an_error_is_one_line(tmp_path: Path, arguments: tuple[str, ...], kind: 
     found = error(blindfit(tmp_path, *arguments, "--json"))
     assert said in found["message"]
     assert kind in found["kind"]
-    plain = blindfit(tmp_path, *arguments)  # what was asked last time is forgotten
+    plain = blindfit(tmp_path, *arguments)  # the last request is forgotten
     assert plain.stderr.startswith(f"error: {found['message']}")
 
 
@@ -130,6 +130,6 @@ def test_nobody_is_asked(project: World) -> None:
 
 
 def test_the_page_names_every_field() -> None:
-    page = (ROOT / "docs" / "command_line.md").read_text("utf-8")
+    page = (ROOT / "docs/guides/script.md").read_text("utf-8")
     line = json.loads(json_output.error_line("ConfigError", "...", "...", 2))
     assert json.dumps(line) in page

@@ -1,4 +1,4 @@
-"""A folder that nothing can be written into is the user's to mend, and is said before a job begins."""
+"""A folder that cannot be written is the user's to mend, and is reported before a job begins."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_an_error_of_ours_stays_one() -> None:
 
 
 def report(out: Path, protocol: str = "taylor", parties: tuple[str, ...] = ("bank", "shop")) -> None:
-    """Write what an earlier job left."""
+    """Write the files of an earlier job."""
     out.mkdir(exist_ok=True)
     for name in parties:
         (out / name).mkdir(exist_ok=True)
@@ -86,7 +86,7 @@ def test_what_an_earlier_job_left_goes_and_what_is_newer_stays(tmp_path: Path) -
 
 
 def test_files_that_no_job_writes_stay(tmp_path: Path) -> None:
-    """Such as the keys of a party whose own folder was named."""
+    """The keys of a party whose own folder was named stay, for example."""
     report(tmp_path)
     kept = ("secret.key", "party.sqlite", "certificate.pem", "notes.txt")
     for name in kept:

@@ -1,4 +1,6 @@
-"""A path may have square brackets, and is no markup: a command that did its work does not fail at telling."""
+"""A path may have square brackets, which are not markup: a command that did its work does not fail when
+it prints it.
+"""
 
 from __future__ import annotations
 

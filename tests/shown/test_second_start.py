@@ -1,4 +1,4 @@
-"""Two processes on one port or one folder: the second says so in two lines, and gRPC says nothing."""
+"""Two processes on one port or one folder: the second reports it in two lines, and gRPC prints nothing."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_two_parties_on_one_folder_are_both_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as refused:
         second.take()
     holder = f"shop (process {os.getpid()})"
-    assert refused.value.message == f"data_dir = {tmp_path}/state: {holder} is up and keeps it, so meter cannot"
+    assert refused.value.message == f"data_dir = {tmp_path}/state: {holder} uses it, so meter cannot"
     first.release()
     second.take()
     second.release()
@@ -54,7 +54,9 @@ def test_addresses_that_are_not_ours_to_listen_on() -> None:
 def test_an_address_that_is_none_is_a_mistake_of_the_file(project: World, listen: str) -> None:
     done = project.blindfit("party", "shop.toml", "--set", f'listen="{listen}"')
     assert done.returncode == 2
-    assert f"shop.toml: listen: '{listen}' is not host:port with a port from 0 to 65535" in done.stderr
+    assert (
+        f"shop.toml with --set listen: listen: '{listen}' is not host:port with a port from 0 to 65535" in done.stderr
+    )
 
 
 def test_a_second_start_is_two_lines_of_ours(project: World) -> None:
@@ -75,8 +77,8 @@ def test_a_second_start_is_two_lines_of_ours(project: World) -> None:
     pid = project.processes["shop"].pid
     said = [line for line in errors.splitlines() if "[warning" not in line]
     assert said == [
-        f"error: data_dir = state/shop: shop (process {pid}) is up and keeps it, so meter cannot",
+        f"error: data_dir = state/shop: shop (process {pid}) uses it, so meter cannot",
         "hint: start each party once, with a data_dir of its own; "
-        "for parties that are up use `blindfit submit JOB.TOML`",
+        "for parties that are running use `blindfit submit JOB.TOML`",
     ]
     assert sorted(path.name for path in project.path("state/shop").iterdir()) == before

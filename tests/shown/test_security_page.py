@@ -1,4 +1,4 @@
-"""SECURITY.md sends nobody to an address that is not there."""
+"""SECURITY.md names only addresses that exist."""
 
 from __future__ import annotations
 

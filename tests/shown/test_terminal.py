@@ -1,4 +1,4 @@
-"""What others wrote reaches a terminal as text: it moves no cursor, clears nothing and begins no line of its own."""
+"""Texts of others reach a terminal as plain text: they move no cursor, clear nothing and begin no line."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_a_party_that_says_who_it_is(console: Terminal) -> None:
 
 
 def test_the_log_of_a_session(tmp_path: Path, console: Terminal) -> None:
-    """A peer has one parameter more, whose name would print a line of its own."""
+    """A peer has one more parameter, whose name would print a separate line."""
     forged = f"{EVIL}\n2026-11-26 info session is done"
     mine = handshake.step_1_hello("walr", "active", {"proposer": "coordinator"}, {"a": 1}, "")
     theirs = handshake.step_1_hello("walr", "passive", {"proposer": "coordinator"}, {"a": 1, forged: 1}, "")

@@ -1,4 +1,4 @@
-"""Nothing of a table is cut, however narrow the terminal and whatever it is piped into."""
+"""Nothing of a table is cut, for any width of the terminal and any pipe."""
 
 from __future__ import annotations
 

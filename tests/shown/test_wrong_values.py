@@ -1,4 +1,4 @@
-"""A value of the wrong type, in our words: which option, what is wanted, what was given."""
+"""The error about a value of the wrong type names the option, the expected type, and the value."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_a_long_or_strange_text_is_shown_in_part_and_in_printable_characters() -
             "show",
             "job.toml",
             "privacy.epsilon=much",
-            'job.toml: privacy.epsilon: must be a number, not the text "much"',
+            'job.toml with --set privacy.epsilon: privacy.epsilon: must be a number, not the text "much"',
         ),
         (
             "party",
@@ -92,7 +92,12 @@ def test_a_long_or_strange_text_is_shown_in_part_and_in_printable_characters() -
             "policy.min_rows=few",
             'policy.min_rows: must be a whole number, not the text "few"',
         ),
-        ("party", "shop.toml", "datasets.rows.url=3", "shop.toml: datasets.rows.url: must be a text, not 3"),
+        (
+            "party",
+            "shop.toml",
+            "datasets.rows.url=3",
+            "shop.toml with --set datasets.rows.url: datasets.rows.url: must be a text, not 3",
+        ),
     ],
 )
 def test_in_the_files_of_jobs_and_parties(tmp_path: Path, command: str, file: str, override: str, said: str) -> None:

@@ -1,4 +1,4 @@
-"""Tables that the tests cut: one that is made here, and public ones out of packages that the tests install anyway."""
+"""Tables that the tests cut: one made here, and public ones from packages that the tests install anyway."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def births() -> Any:
 
 
 def tumours() -> Any:
-    """Return scikit-learn's breast cancer cells, of which the label is how many more rows are of a kind: a count."""
+    """Return scikit-learn's breast cancer cells with a count as label: the number of further rows of the kind."""
     from sklearn.datasets import load_breast_cancer
 
     table: Any = load_breast_cancer(as_frame=True).frame

@@ -11,7 +11,7 @@ COLUMNS = tuple(f"x{place}" for place in range(9))
 
 
 def patients(rows: int = 700, *, seed: int = 1) -> pd.DataFrame:
-    """Return features, of which all parties have some that matter, and a label of 0 and 1."""
+    """Return features, of which each party has some that matter, and a label of 0 and 1."""
     draw = np.random.default_rng(seed)
     features = draw.normal(size=(rows, len(COLUMNS)))
     scores = features @ np.linspace(1.0, 0.4, len(COLUMNS))

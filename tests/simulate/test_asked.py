@@ -1,4 +1,4 @@
-"""What a simulation refuses before it writes a file: one line each, with what to do."""
+"""A simulation refuses wrong requests before it writes a file: one line each, with what to do."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.simulate.frames import people
 Change = Callable[[pd.DataFrame], Any]
 SAME: Change = lambda table: table  # noqa: E731
 
-#: What is asked, how the table is changed, and a part of the error and of its hint.
+# Options, the change of the table, and a part of the error and of its hint.
 REFUSED: list[tuple[dict[str, Any], Change, str, str]] = [
     ({"parties": 9}, SAME, "the table has 8 columns to learn from, fewer than 9 parties", "take --parties 8"),
     ({"parties": 1}, SAME, "at least 2 parties, not 1", "take --parties 2"),
@@ -51,14 +51,14 @@ REFUSED: list[tuple[dict[str, Any], Change, str, str]] = [
     *(
         ({"label": label}, lambda t, n=name, v=value: t.assign(**{n: np.where(t.index == 3, v, t[n])}), said, "unit")
         for label, name, value, said in (
-            ("churned", "age", 1e300, "row 4 has the number 1e+300, which is beyond 1e+100"),
+            ("churned", "age", 1e300, "row 4 has the number 1e+300, which is above 1e+100"),
             ("churned", "spent", -1e101, "row 4 has the number -1e+101"),
             ("amount", "amount", 1e300, "row 4 has the number 1e+300"),
         )
     ),
     ({"label": "amount"}, lambda table: table.assign(amount=table.amount * 1e-300), "less than 1e-100", "unit"),
     ({}, lambda table: table.assign(client=table.client.replace("c00005", "c00004")), "row 5 and row 6", "remove rows"),
-    ({}, lambda table: table.iloc[:0], "there are no rows", "at least one row"),
+    ({}, lambda table: table.iloc[:0], "the table has no rows", "at least one row"),
     ({}, lambda table: table.iloc[:1], "every row has the label", "another column"),
     ({}, lambda table: table.iloc[:100], "fewer than 100 are too few", "more rows"),
     ({"overlap": 0.05}, SAME, "fewer than 100 are too few", "raise --overlap"),
@@ -71,10 +71,10 @@ REFUSED: list[tuple[dict[str, Any], Change, str, str]] = [
     ),
     ({}, lambda table: pd.concat([table, table[["age"]]], axis=1), "two columns are called age", "rename"),
     ({}, lambda table: table.assign(age=[1, "x"] * 350), "its values are of several types", "one type"),
-    ({}, lambda table: table.set_axis(range(12), axis=1), "which is no text", "name it by a text"),
+    ({}, lambda table: table.set_axis(range(12), axis=1), "which is not a text", "name it by a text"),
     ({}, lambda table: list(table.age), "of the type list", "give a path"),
     ({"bounds": {"ag": (0.0, 9.0)}}, SAME, "there is no column ag", "did you mean age"),
-    ({"bounds": {"region": (0.0, 9.0)}}, SAME, "it is not a column of numbers", "these are age, income"),
+    ({"bounds": {"region": (0.0, 9.0)}}, SAME, "this is not a column of numbers", "these are age, income"),
     ({"bounds": {"age": (9.0, 0.0)}}, SAME, "--bounds age: 9:0 is not LOW:HIGH", "such as"),
     ({"label_range": (1.0, 1.0)}, SAME, "--label-range: 1:1 is not LOW:HIGH", "such as"),
     ({"bounds": {"age": (0.0, 9.0)}, "systems": ("walr",)}, SAME, "--bounds does nothing", "leave --bounds out"),
@@ -124,7 +124,7 @@ def test_a_folder_with_files_is_not_written_over(tmp_path: Path) -> None:
     (tmp_path / "cut").mkdir()
     (tmp_path / "cut/mine.txt").write_text("mine")
     asked = Asked("churned", "client")
-    with pytest.raises(ConfigError, match="is there already"):
+    with pytest.raises(ConfigError, match="already exists"):
         cut(read_table(people(), asked), asked, tmp_path / "cut", 0)
     assert [path.name for path in tmp_path.rglob("*")] == ["cut", "mine.txt"]
 

@@ -27,7 +27,7 @@ QUICK = ("--systems", "dp-lr", "--epsilon", "0.5,2")
 
 @pytest.fixture(scope="module")
 def studied(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Done]:
-    """A folder with a table and the simulation of all systems on it, and what the command has said."""
+    """A folder with a table and the simulation of all systems on it, and the command's output."""
     folder = tmp_path_factory.mktemp("study")
     write_patients(folder)
     return folder, blindfit(folder, *TABLE, "--set", "taylor.epochs=3", "--set", "falcon.epochs=3", pictures=True)
@@ -74,7 +74,7 @@ def test_the_page_the_sheet_and_the_terminal_show_all_of_them(studied: tuple[Pat
     page = (folder / "out/simulation.html").read_text()
     with (folder / "out/simulation.csv").open() as sheet:
         lines = list(csv.DictReader(sheet))
-    assert [line["system"] for line in lines] == ["joined, no privacy", "active party alone", "constant", *SYSTEMS]
+    assert [line["system"] for line in lines] == ["joined, no privacy", "active party only", "constant", *SYSTEMS]
     for system in SYSTEMS:
         assert system in page
         assert system in done.stdout
@@ -143,7 +143,10 @@ def test_a_folder_of_another_program_stays_as_it_is(tmp_path: Path) -> None:
         (tmp_path / "out" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "out" / name).write_text(text)
     done = blindfit(tmp_path, *TABLE, *QUICK)
-    assert (done.returncode, done.stderr.splitlines()[0]) == (1, "error: out/asked.json is not of a simulation")
+    assert (done.returncode, done.stderr.splitlines()[0]) == (
+        1,
+        "error: out/asked.json does not come from a simulation",
+    )
     assert {name: (tmp_path / "out" / name).read_text() for name in files} == files
 
 
@@ -242,7 +245,7 @@ def test_a_full_disk_ends_it_with_one_line_and_keeps_what_is_finished(
     assert done.returncode == 1
     assert done.stderr == (
         "error: --out out: the disk is full, 4 KiB are left; what is finished stays there\n"
-        "hint: make room, then give the same command again: it goes on with the runs that are missing\n"
+        "hint: free some space, then give the same command again: it goes on with the missing runs\n"
     )
     assert len(begun) == 2
     assert names_in(tmp_path / "out/runs") == ["dp-lr-epsilon-0.5-1.json", "repeat-1.json"]
@@ -262,7 +265,7 @@ def test_a_stopped_command_goes_on_where_it_was(tmp_path: Path, number: signal.S
     _, said = running.communicate(60)
     assert running.returncode == 130
     assert said.startswith("stopped: ")
-    assert said.endswith("hint: the same command goes on with the others\n")
+    assert said.endswith("hint: the same command goes on with the other runs\n")
     assert not (tmp_path / "out/work").exists()
     made = first.stat().st_mtime_ns
     done = blindfit(tmp_path, *TABLE, "--systems", "dp-lr", "--epsilon", "1,2", "--json")
@@ -281,7 +284,7 @@ BAD = [
     (("--label", "ill", "--systems", "magic"), "patients.csv", "--systems: 'magic' is not a system"),
     (("--label", "ill", "--repeat", "0"), "patients.csv", "--repeat 0"),
     (("--label", "ill", "--jobs", "0"), "patients.csv", "--jobs 0: 1 to 64 runs go at once"),
-    (("--label", "ill", "--set", "l2=3"), "patients.csv", "--set l2: it does not begin with a system"),
+    (("--label", "ill", "--set", "l2=3"), "patients.csv", "--set l2: the option does not begin with a system"),
     (("--label", "ill", "--set", "walr.l2=3", "--systems", "taylor"), "patients.csv", "--set walr.l2"),
     (
         ("--label", "ill", "--set", "taylor.magic=3", "--systems", "taylor"),
@@ -307,7 +310,7 @@ BAD = [
     (
         ("--label", "ill", "--systems", "dp-lr", "--epsilon", "0.5,1", "--set", "dp-lr.privacy.epsilon=0.7"),
         "patients.csv",
-        "--set dp-lr.privacy.epsilon: its runs would not take the epsilon that they are shown with",
+        "--set dp-lr.privacy.epsilon: runs would have another epsilon than the table shows",
     ),
     (("--label", "ill", "--parties", "2", "--party", "a: x0"), "patients.csv", "--parties and --party both"),
     (("--label", "ill", "--label-range", "3"), "patients.csv", "--label-range: '3' is not LOW:HIGH"),
@@ -352,7 +355,7 @@ def test_the_help_ends_with_three_examples(tmp_path: Path) -> None:
 
 
 def kept_as(**more: Any) -> dict[str, Any]:
-    """Return what decides figures as a folder keeps it, and as a second command compares it."""
+    """Return the settings that decide figures, as a folder keeps them and as a second command compares them."""
     wish = command.Wish(Asked("y", parties=more.pop("parties", 3)), **more)
     found: dict[str, Any] = json.loads(json.dumps(wish.deciding(pa.table({"y": [0, 1]}))))
     return found
@@ -364,7 +367,7 @@ def test_another_active_party_is_another_simulation() -> None:
 
 
 def test_options_in_another_order_are_another_simulation() -> None:
-    """The last one counts, if two set the same option."""
+    """If two options set the same value, the last one counts."""
     words = ("taylor.epochs=1", "taylor.epochs=5")
     assert kept_as(overrides=words) != kept_as(overrides=words[::-1])
 
@@ -404,7 +407,7 @@ def test_a_changed_value_is_another_table() -> None:
 
 
 def test_only_what_adds_runs_may_differ() -> None:
-    """An option that is added later decides figures, until somebody says that it does not."""
+    """An option that is added later decides figures, until somebody declares that it does not."""
     decides = command.Wish(Asked("y")).deciding(pa.table({"y": [0, 1]}))
     options = {field.name for field in fields(Asked)} - {"systems", "epsilons", "repeats"}
     assert len(decides) == len(options) + len(("table", "--network", "--set", "version"))

@@ -1,4 +1,4 @@
-"""What a cut writes: tables without held-out rows, and jobs that differ from those of `init` only where they must."""
+"""A cut writes tables without held-out rows, and jobs that differ from those of `init` only where they must."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_no_table_has_a_held_out_row_and_each_has_its_own_columns(tmp_path: Path
             emptied += int(path.parent.name == "columns-together" and name != "age") * int((~there).sum())
     joined = rows_of(tmp_path / "cut/columns-together/single-party.parquet")
     assert found.common == len(joined)
-    assert abs(emptied / 2 / (7 * len(joined)) - 0.1) < 0.02  # of two tables with all columns
+    assert abs(emptied / 2 / (7 * len(joined)) - 0.1) < 0.02  # share of two tables with all columns
     assert not rows_of(tmp_path / "cut/columns-together-without-gaps/single-party.parquet").isna().any(axis=None)
     assert list(found.held_out.rows.column_names) == [name for columns in PARTIES.values() for name in columns]
     assert found.held_out.rows.column("income").null_count == 0
@@ -84,7 +84,7 @@ def test_all_of_a_cut_follows_from_seed_and_repeat(tmp_path: Path) -> None:
 
 
 def test_party_files_are_those_of_init(tmp_path: Path) -> None:
-    """A taylor job in the same tables: apart from where parties listen, only scores and the test split differ."""
+    """A taylor job in the same tables differs only in scores, the test split, and where parties listen."""
     found = cut_people(tmp_path / "cut")
     tables = [f"cut/columns-by-party/{party}.parquet" for party in PARTIES]
     made = blindfit(tmp_path, "init", "--system", "taylor", *tables, "--label", "churned", "--out", "cut/init")

@@ -1,4 +1,4 @@
-"""The deal of rows: every row is accounted for, the overlap is as asked, and seed and repeat decide everything."""
+"""The deal of rows: every row is accounted for, the overlap is as requested, and seed and repeat decide everything."""
 
 from __future__ import annotations
 

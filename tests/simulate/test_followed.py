@@ -16,7 +16,7 @@ from tests.simulate.patients import write_patients
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with a table; no run comes to a result, so an accepted command ends soon."""
+    """A folder with a table; no run has a result, so an accepted command ends soon."""
 
     def run(*_: Any, **__: Any) -> None:
         raise DataError("no run in this test")
@@ -70,7 +70,7 @@ def test_what_all_systems_share_has_an_option_of_its_own(
 def test_a_system_without_a_budget_takes_no_epsilon(folder: Path) -> None:
     taylor = ("simulate", "patients.csv", "--label", "ill", "--systems", "taylor", "--out", "taylor")
     refused_command(
-        "leave it out; to study an epsilon of {}, rehearse a job of your own: docs/rehearsal.md",
+        "leave it out; to study an epsilon of {}, rehearse your own job: docs/guides/rehearse.md",
         blindfit(folder, *taylor, "--set", "taylor.privacy.epsilon=1"),
     )
     assert "no run in this test" in blindfit(folder, *taylor).stdout

@@ -1,4 +1,4 @@
-"""What a refusal of a simulation says to do is done, and then it is not refused."""
+"""The advice of each refusal of a simulation is followed, and then the simulation runs."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from tests.simulate.frames import people
 class Case:
     """
     Args:
-        hint: as the code has it.
-        wrong: what is asked and refused.
-        right: what is asked when the hint is followed.
-        table: what is cut.
-        other: the table that is cut when the hint is followed, where it says to take another one.
+        hint: hint as in the code.
+        wrong: options that are refused.
+        right: options that follow the hint.
+        table: change of the table that is cut.
+        other: change that follows the hint, if it asks for another table.
     """
 
     hint: str

@@ -1,4 +1,4 @@
-"""The page of a simulation opens without a network, whatever its table holds."""
+"""The page of a simulation opens without a network, for any content of its table."""
 
 from __future__ import annotations
 

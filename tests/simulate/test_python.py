@@ -41,14 +41,14 @@ def test_it_is_a_sequence_of_rows(study: blindfit.Simulation) -> None:
 
 def test_a_notebook_shows_it(study: blindfit.Simulation) -> None:
     assert "dp-lr" in study._repr_html_()
-    assert "active party alone" in repr(study)
+    assert "active party only" in repr(study)
     frame = study.to_pandas()
     assert isinstance(frame, pd.DataFrame)
-    assert list(frame["system"]) == ["joined, no privacy", "active party alone", "constant", "dp-lr", "dp-lr"]
+    assert list(frame["system"]) == ["joined, no privacy", "active party only", "constant", "dp-lr", "dp-lr"]
 
 
 def test_the_snippet_of_the_page_runs(tmp_path: Path) -> None:
-    (snippet,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs/simulate.md").read_text(), re.S)
+    (snippet,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs/guides/compare_systems.md").read_text(), re.S)
     terminal = Terminal(tmp_path)
     assert terminal.type("python examples/walr/prepare.py").returncode == 0
     done = terminal.run_cells(snippet + "assert study.page.exists() and len(study) == 1\n")

@@ -1,4 +1,4 @@
-"""A recommendation follows from its rules, and each sentence has the figures that it follows from."""
+"""A recommendation follows from its rules, and each sentence has the figures behind it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_of_one_kind_the_fastest_wins() -> None:
     found = said({("taylor", None): [done(0.89, 9.0)], ("falcon", None): [done(0.89, 30.0)]})
     about = sentence(found, COMPUTED)
     assert f"{COMPUTED}: taylor. It has AUC 0.890 in 9 s, 977 KiB sent" in about
-    assert "the active party alone (AUC 0.700)" in about
+    assert "the active party only (AUC 0.700)" in about
     assert "the next, falcon, takes 30 s" in about
 
 
@@ -34,20 +34,20 @@ def test_the_smallest_epsilon_that_beats_the_active_party_wins() -> None:
     found = said({("walr", e): [done(auc)] for e, auc in ((0.1, 0.6), (0.5, 0.72), (2.0, 0.85))})
     assert f"{LABELS}: walr, epsilon 0.5. It has AUC 0.720" in sentence(found, LABELS)
     assert sentence(found, "walr, epsilon 2 of the same kind has a better quality: AUC 0.850")
-    assert sentence(found, "walr, epsilon 0.1 is left out: no better than the active party alone")
+    assert sentence(found, "walr, epsilon 0.1 is left out: no better than the active party only")
 
 
 def test_a_gain_within_the_spread_is_none() -> None:
-    """The second repeat takes back what the first has won."""
+    """The second repeat loses what the first has won."""
     ends = [done(0.80), done(0.62)]
     found = said({("walr", 1.0): ends}, repeats=[repeat(alone=0.70), repeat(alone=0.70)])
-    assert "no setting here is better than the active party alone" in sentence(found, LABELS)
+    assert "no setting here is better than the active party only" in sentence(found, LABELS)
     steady = said({("walr", 1.0): [done(0.72), done(0.73)]}, repeats=[repeat(alone=0.70), repeat(alone=0.70)])
     assert f"{LABELS}: walr, epsilon 1." in sentence(steady, LABELS)
 
 
 def test_the_difference_counts_repeat_by_repeat() -> None:
-    """A repeat that is harder for everybody is no spread."""
+    """A repeat that is harder for everybody does not count as spread."""
     ends = [done(0.92), done(0.62)]
     found = said({("walr", 1.0): ends}, repeats=[repeat(alone=0.90), repeat(alone=0.60)])
     assert f"{LABELS}: walr, epsilon 1." in sentence(found, LABELS)

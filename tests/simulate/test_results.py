@@ -55,7 +55,7 @@ def test_the_table_the_sheet_and_the_document_agree() -> None:
     lines = list(csv.DictReader(io.StringIO(shown.to_csv(found).decode())))
     assert [line["system"] for line in lines] == [
         "joined, no privacy",
-        "active party alone",
+        "active party only",
         "constant",
         "walr",
         "falcon",

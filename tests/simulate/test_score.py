@@ -146,7 +146,7 @@ def test_values_beyond_0_and_1_keep_their_order_and_have_a_finite_loss() -> None
 
 @pytest.mark.parametrize("label", ["churned", "amount"])
 def test_baselines_are_fits_of_scikit_learn(tmp_path: Path, label: str) -> None:
-    """Columns of numbers and no gaps: the fit is written here in three lines."""
+    """The columns are numbers without gaps, so the fit takes three lines here."""
     parties, frame = {"shop": ("spent", "visits"), "bank": ("income",)}, people().set_index("client")
     found = cut_people(tmp_path, label=label, parties=parties, overlap=0.7)
     truth = (frame.churned == "yes").astype(float) if label == "churned" else frame.amount
@@ -154,7 +154,7 @@ def test_baselines_are_fits_of_scikit_learn(tmp_path: Path, label: str) -> None:
     expected = {}
     for name, file, columns in (
         ("joined, no privacy", "columns-together/single-party", ["spent", "visits", "income"]),
-        ("active party alone", "columns-by-party/shop", ["spent", "visits"]),
+        ("active party only", "columns-by-party/shop", ["spent", "visits"]),
     ):
         rows = frame.loc[pd.read_parquet(found.folder / f"{file}.parquet").client]
         mean, scale, labels = rows[columns].mean(), rows[columns].std(ddof=0), truth[rows.index]
@@ -167,14 +167,14 @@ def test_baselines_are_fits_of_scikit_learn(tmp_path: Path, label: str) -> None:
         expected[name] = quality_of(truth[held_out.index].to_numpy(), scores, is_linear=label == "amount").figures
     figures = {name: quality.figures for name, quality in baselines(found).items()}
     assert figures["joined, no privacy"] == pytest.approx(expected["joined, no privacy"], abs=1e-6)
-    assert figures["active party alone"] == pytest.approx(expected["active party alone"], abs=1e-6)
+    assert figures["active party only"] == pytest.approx(expected["active party only"], abs=1e-6)
     constant = figures["constant"]
     assert (abs(constant["r2"]) < 0.05) if label == "amount" else (constant["auc"] == 0.5)
 
 
 def test_baselines_read_texts_dates_and_gaps(tmp_path: Path) -> None:
     found = baselines(cut_people(tmp_path, missing=0.1))
-    joined, alone = found["joined, no privacy"], found["active party alone"]
+    joined, alone = found["joined, no privacy"], found["active party only"]
     assert joined.auc is not None
     assert alone.auc is not None
     assert joined.auc > alone.auc > 0.5

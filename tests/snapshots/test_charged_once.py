@@ -1,4 +1,4 @@
-"""A charge is for a snapshot and a question: by whatever name, the same costs once, and another always costs."""
+"""A charge is for a snapshot and a question: the same costs once under any name, and another always costs."""
 
 from __future__ import annotations
 
@@ -47,20 +47,20 @@ FITS: list[dict[str, Any]] = [  # questions of dp-lr
     {"seed": 1, "privacy": {"epsilon": 0.1}, "dp_lr": {"iterations": 3, **BOUNDS}},
     {"privacy": {"epsilon": 0.1}, "dp_lr": {"iterations": 2, **BOUNDS}},
 ]
-VERTICAL: list[tuple[dict[str, Any], tuple[str, str]]] = [  # of label DP: the job, and what was drawn
+VERTICAL: list[tuple[dict[str, Any], tuple[str, str]]] = [  # label DP: the job, and the draws
     ({"privacy": {"epsilon": 0.1}}, ("split", "noise")),
     ({"privacy": {"epsilon": 0.01}}, ("split", "noise")),
     ({"privacy": {"epsilon": 0.1}, "taylor": {"epochs": 5}}, ("split", "noise")),
     ({"privacy": {"epsilon": 0.1}}, ("another split", "noise")),
     ({"privacy": {"epsilon": 0.1}}, ("split", "other noise")),
 ]
-# One file by two names each; charges of rows and of labels do not go together.
+# Each file has two names; charges of rows and of labels do not go together.
 DATASETS = st.sampled_from(["patients", "alias"])
 VISITS = st.sampled_from(["visits", "other-visits"])
 
 
 class OneParty(RuleBasedStateMachine):
-    """Everything that names a question, and everything that must not."""
+    """A party with everything that names a question, and everything that must not."""
 
     @initialize()
     def open(self) -> None:
@@ -93,7 +93,7 @@ class OneParty(RuleBasedStateMachine):
         asyncio.run(role.run(session))
         assert self.n_charges() - charged == (key not in self.asked), key
         answer = (self.directory / "state/clinic" / "models" / session.id / "model.json").read_bytes()
-        coefficients = answer[: answer.index(b'"privacy"')]  # what was spent since is told as it is now
+        coefficients = answer[: answer.index(b'"privacy"')]  # the report has what was spent until now
         assert self.asked.setdefault(key, coefficients) == coefficients
 
     @rule(dataset=VISITS, question=st.integers(0, len(VERTICAL) - 1), whose=st.sampled_from(["coordinator", "other"]))
@@ -102,7 +102,7 @@ class OneParty(RuleBasedStateMachine):
 
     @rule(which=st.integers(0, 9))
     def resume(self, which: int) -> None:
-        """Goes on where a training stopped, on what it read, whatever was published since."""
+        """Go on where a training stopped, on what it read, after any publications since."""
         if self.vertical:
             name, dataset, question = self.vertical[which % len(self.vertical)]
             self.charge_training(self.party.snapshots.of_session(name), dataset, question, "coordinator", name)
@@ -125,19 +125,19 @@ class OneParty(RuleBasedStateMachine):
 
     @rule(dataset=DATASETS | VISITS)
     def publish(self, dataset: str) -> None:
-        """Of equal content, or of what the source has become."""
+        """Publish equal content, or the changed content of the source."""
         self.party.snapshots.publish(dataset)
 
     @rule(version=st.integers(0, 3))
     def write(self, version: int) -> None:
-        """The source changes; nothing is published."""
+        """Change the source, and publish nothing."""
         for name in ("rows", "visits"):
             lines = [f"{name}{i},{i % 7 + version},{i % 5},{i % 2}" for i in range(20)]
             (self.directory / f"{name}.csv").write_text("\n".join(["id,age,dose,ill", *lines]) + "\n")
 
     @rule()
     def a_second_budget(self) -> None:
-        """The same people under another population would have twice the budget."""
+        """Check that the same people under another population do not get a second budget."""
         self.party.snapshots.publish("patients")
         with pytest.raises(ConfigError, match="people who are in two populations have two budgets"):
             self.party.snapshots.publish("again")
@@ -183,7 +183,7 @@ class OneParty(RuleBasedStateMachine):
 
 @pytest.fixture
 def quick_fits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each with weights of its own, as noise makes them: the same ones twice were remembered."""
+    """Fits with different weights, as noise makes them: equal weights would come from a remembered answer."""
     number = count(1)
 
     def fitted(rows: Any, start: Any, _job: Any, _release: str) -> trainer.Fitted:

@@ -1,4 +1,4 @@
-"""The first snapshot of a dataset: made by its operator's word, and never by a job."""
+"""The first snapshot of a dataset: its operator makes it, and never a job."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def up(world: World, *, first_snapshots: bool = True) -> AsyncIterator[dic
 
 
 async def ended(world: World, nodes: dict[str, PartyNode]) -> BlindfitError | None:
-    """Run the case's job, and return what it ended with."""
+    """Run the case's job, and return its result."""
     try:
         await world.session(world.load(), nodes).run()
     except BlindfitError as error:
@@ -47,7 +47,7 @@ async def ended(world: World, nodes: dict[str, PartyNode]) -> BlindfitError | No
 
 @pytest.mark.parametrize("name", RELEASES)
 async def test_a_job_on_what_nobody_published_is_refused_and_makes_nothing(name: str, tmp_path: Path) -> None:
-    """Of each kind of party; until the operator publishes, without a restart."""
+    """This holds for each kind of party, until the operator publishes, without a restart."""
     world, owner = files_of(SYSTEMS[name](), tmp_path), RELEASES[name]
     async with up(world, first_snapshots=False) as nodes:
         for party in SYSTEMS[name]().datasets:
@@ -82,16 +82,18 @@ STUDY = {"url": "csv:study.csv", "id": "id", "features": "rest", "label": "label
 
 
 async def test_what_is_described_anew_and_published_waits_for_a_restart(tmp_path: Path) -> None:
-    """The operator edits the file while the party is up: a job neither reads the old rows nor publishes them again."""
+    """The operator edits the file while the party is running: a job neither reads the old rows nor publishes them
+    again.
+    """
     world = files_of(SYSTEMS["dp-lr"](), tmp_path)
     async with up(world) as nodes:
         assert await ended(world, nodes) is None
         world.set("datasets.rows.features", ["x0"], "clinic")
-        assert await ended(world, nodes) is None  # until it is published the party reads what it read
+        assert await ended(world, nodes) is None  # until then the party reads its earlier snapshot
         world.publish("clinic")
         with capture_logs() as logs:
             assert isinstance(await ended(world, nodes), CannotTakePart)
-        assert any("this process has read the file before that" in str(log.get("reason")) for log in logs)
+        assert any("than this process has read" in str(log.get("reason")) for log in logs)
     async with up(world) as nodes:
         assert await ended(world, nodes) is None
         made = nodes["clinic"].party.snapshots.all_of("rows")
@@ -118,7 +120,7 @@ async def test_a_start_publishes_what_never_was_and_says_so(name: str, tmp_path:
 
 @pytest.mark.parametrize("name", RELEASES)
 async def test_a_party_is_up_without_a_dataset_whose_rows_are_wrong(name: str, tmp_path: Path) -> None:
-    """What is wrong is for its operator; others are told no more than of any dataset that is not published."""
+    """Only its operator learns what is wrong; others learn as much as about any dataset that is not published."""
     world, owner = files_of(SYSTEMS[name](), tmp_path), RELEASES[name]
     lines = (tmp_path / f"{owner}.csv").read_text().splitlines()
     (tmp_path / f"{owner}.csv").write_text("\n".join([*lines, lines[-1]]) + "\n")
@@ -140,7 +142,7 @@ async def test_a_party_is_up_without_a_dataset_whose_rows_are_wrong(name: str, t
 
 
 def made_by(bank: Bank) -> list[str]:
-    """The datasets that a start publishes."""
+    """Return the datasets that a start publishes."""
     bank.snapshots.make_first()
     return sorted({row.dataset for row in bank.kept.reader().snapshots()})
 
@@ -151,7 +153,7 @@ def test_a_start_leaves_out_a_column_that_cannot_be_read(tmp_path: Path) -> None
     bank.write(ROWS.replace("44,", "1e999,11"))
     assert made_by(bank) == ["loans"]
     with pytest.raises(DataError, match=r"column age: .*snapshot 1 has no column age"):
-        bank.snapshots.published("loans").source()
+        bank.snapshots.require_current("loans").source()
 
 
 def test_a_party_leaves_a_second_population_to_its_operator(tmp_path: Path) -> None:
@@ -167,7 +169,7 @@ def test_a_party_leaves_a_second_population_to_its_operator(tmp_path: Path) -> N
 @pytest.mark.parametrize("wrong", ["", "loans", "other"])
 @pytest.mark.parametrize("same", [True, False])
 def test_whether_a_dataset_waits_follows_from_no_row(wrong: str, same: bool, tmp_path: Path) -> None:
-    """Be the rows known under the other population or not, and be they right or wrong in either dataset."""
+    """The rows may be known under the other population or not, and be right or wrong in either dataset."""
     bank = Bank(tmp_path)
     loans = (tmp_path / "loans.csv").read_text()
     if same:
@@ -202,8 +204,9 @@ def test_a_population_that_was_renamed_waits_for_the_operator(tmp_path: Path) ->
 
 @pytest.mark.parametrize("same", [True, False])
 def test_a_schedule_does_not_tell_whether_rows_are_known(same: bool, tmp_path: Path) -> None:
-    """A snapshot that was due and is not there would; so there is none, until the operator has said whose people they
-    are, and then there is one whatever the rows hold.
+    """A snapshot that was due and is missing would reveal it.
+
+    So no snapshot is made until the operator has declared whose people they are; then one is made for any rows.
     """
     bank = Bank(tmp_path)
     bank.set("datasets.other.snapshot_every_h", 24)
@@ -227,7 +230,7 @@ def test_a_schedule_does_not_tell_whether_rows_are_known(same: bool, tmp_path: P
 
 @pytest.mark.parametrize("same", [True, False])
 def test_only_its_operator_publishes_a_public_dataset_next_to_people_with_a_budget(same: bool, tmp_path: Path) -> None:
-    """It is refused if these people are in it, and others would see whether it is published."""
+    """The dataset is refused if these people are in it, and others would see whether it is published."""
     bank = Bank(tmp_path)
     bank.set("datasets.other.population", None)
     bank.set("populations.visitors", None)

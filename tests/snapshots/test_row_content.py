@@ -1,4 +1,4 @@
-"""What rows hold against scores, where recipes compute columns: never more than the table's columns do."""
+"""Content of rows limits scores, where recipes compute columns: it is never more than that of the table's columns."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def record(features: str, *recipes: Recipe) -> TableRecord:
         ("bcd", (BINS, LOG), [1000, 500, 200, 100]),
         ("bcd", (BINS,), [4, 500, 200, 100]),  # a score shows no more than the bin
         ("bcd", (BINS, Bins("other", ("a",), 3)), [12, 500, 200, 100]),
-        ("bcd", (AB,), [1000, 500, 200, 100]),  # b is known as itself, and so the product has one unknown more
+        ("bcd", (AB,), [1000, 500, 200, 100]),  # b is known as itself, so the product has one more unknown
         ("cd", (AB,), [500, 200, 100]),  # one number of two columns, no more than the poorer one
         ("d", (AB, AC), [200, 500, 100]),
         ("d", (AB, AC, BC), [1000, 500, 200, 100]),

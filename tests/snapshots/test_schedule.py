@@ -1,4 +1,4 @@
-"""A party that is up publishes by its schedule, and goes on when a dataset cannot be published."""
+"""A running party publishes by its schedule, and goes on if a dataset cannot be published."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ async def test_a_bug_in_one_dataset_is_told_without_a_value_and_the_others_are_p
 
     def publishing(dataset: str, **how: bool) -> object:
         if dataset == "broken":
-            raise ValueError("the value of row 3 is 17")  # as a foreign library's error may say
+            raise ValueError("the value of row 3 is 17")  # a foreign library's error may read like this
         return publish(dataset, **how)
 
     monkeypatch.setattr(overdue.party.snapshots, "publish", publishing)

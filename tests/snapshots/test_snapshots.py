@@ -1,4 +1,4 @@
-"""What jobs read of a dataset is what its owner published: numbered, immutable, of a random id."""
+"""Jobs read what a dataset's owner published: numbered, immutable, with a random id."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ def ages(bank: Bank) -> list[float]:
 
 def test_jobs_read_the_same_until_its_owner_publishes_again(bank):
     with pytest.raises(PolicyRefused, match=r"loans is not published: .* `blindfit snapshot PARTY\.TOML loans`"):
-        bank.snapshots.published("loans")
+        bank.snapshots.require_current("loans")
     assert bank.snapshots.all_of("loans") == []
     first = bank.snapshots.publish("loans")
     bank.write(ROWS.replace("44,", "99,11"))
-    again = bank.snapshots.published("loans")
+    again = bank.snapshots.require_current("loans")
     assert (again.id, again.row.number) == (first.id, 1)
     assert ages(bank) == [31, 44, 27]
     assert bank.snapshots.publish("loans").row.number == 2
@@ -102,7 +102,7 @@ def test_a_database_is_kept_as_it_was(bank):
     first = published(bank.snapshots, "loans")
     (bank.root / "rows.db").unlink()
     assert read_rows(first.source(), **SILENT).features.tolist() == [[1.5], [1.5]]
-    assert bank.snapshots.changed_since(first) is None
+    assert bank.snapshots.has_changed_since(first) is None
 
 
 def test_a_dataset_in_other_words_is_another_one(bank):
@@ -114,7 +114,7 @@ def test_a_dataset_in_other_words_is_another_one(bank):
 
 
 def test_a_dataset_that_leaves_other_columns_out_is_another_one(bank):
-    """One that was described before `except` was an option is the same, whose meaning does not have it."""
+    """A snapshot from before `except` was an option has the same meaning, although it lacks the option."""
     first = published(bank.snapshots, "loans")
     assert "except" not in json.loads(first.row.meaning)
     assert published(bank.snapshots, "loans").id == first.id
@@ -133,7 +133,7 @@ def test_what_a_session_read_it_reads_when_it_goes_on(bank):
         transaction.put_session_snapshot("monday", first.id)
     bank.snapshots.publish("loans")
     assert bank.snapshots.of_session("monday").id == first.id
-    with pytest.raises(DataError, match="the snapshot that tuesday read is not here any more"):
+    with pytest.raises(DataError, match="the snapshot that tuesday read no longer exists here"):
         bank.snapshots.of_session("tuesday")
 
 
@@ -147,7 +147,7 @@ def test_what_a_session_read_it_reads_when_it_goes_on(bank):
         (ROWS.replace("44,", "many,1"), r"row 2 \(line 3\), column age: not a number"),
         (ROWS.replace("b,1", "b,2").replace("44,", "44,1"), "column label: the label is neither 0 nor 1"),
         (ROWS.replace(",1,", ",0,").replace("44,", "44,1"), "column label: the label is the same in every row"),
-        ("id,label,age\n", "there are no rows"),
+        ("id,label,age\n", "the table has no rows"),
         ("id,label,age\na,1,3\nb,0,-2e100\n", r"row 2 \(line 3\), column age: the number is beyond 1e\+100"),
         ("id,label\na,1\nb,0\n", "no column is left for the features"),
     ],
@@ -210,7 +210,7 @@ def test_a_disk_that_is_full_makes_no_snapshot(bank):
     snapshots = Snapshots(bank.settings("bank"), bank.root, bank.kept, full)
     with pytest.raises(DataError, match=r"snapshots cannot be written: No space left on device( \(|$)") as refused:
         snapshots.publish("loans")
-    assert refused.value.hint == "is the disk full, or may this user not write there?"
+    assert refused.value.hint == "check that the disk is not full, and that this user may write there"
     assert bank.directories() == [first.id]
 
 
@@ -244,9 +244,9 @@ bank.snapshots.publish("loans")
 """
     run = subprocess.run([sys.executable, "-c", killed, bank.root], cwd=Path(__file__).parents[2], check=False)
     assert run.returncode == -9
-    assert len(bank.directories()) == 3  # it had its name, and its mark
+    assert len(bank.directories()) == 3  # the directory has its name, and its mark
     assert published(bank.snapshots, "loans").id == first.id
-    assert list(bank.snapshots.unknown()) == []
+    assert list(bank.snapshots.list_unknown()) == []
     second = bank.snapshots.publish("loans")
     assert bank.directories() == sorted([first.id, second.id])
     assert second.row.number == 2
@@ -255,7 +255,7 @@ bank.snapshots.publish("loans")
 def test_a_snapshot_that_is_gone_is_one_line(bank):
     snapshot = published(bank.snapshots, "loans")
     (snapshot.directory / "rows.arrow").write_bytes(b"ARROW1")
-    with pytest.raises(DataError, match=r"rows\.arrow cannot be read, which has a snapshot of loans"):
+    with pytest.raises(DataError, match=r"rows\.arrow, which holds a snapshot of loans, cannot be read"):
         snapshot.source()
 
 
@@ -266,7 +266,7 @@ def test_files_are_their_owners_alone(bank):
 
 
 def leave(bank, *made):
-    """Directories with a file, as something that ended left them."""
+    """Leave directories with a file, as something that ended left them."""
     for name in made:
         directory = bank.root / "state/bank" / "snapshots" / name
         directory.mkdir(parents=True)
@@ -300,15 +300,15 @@ def test_an_older_database_that_is_put_back_destroys_no_snapshot(bank):
     bank.kept = Store(database)
     bank.snapshots.publish("loans")
     assert (newer.directory / "rows.arrow").exists()
-    (told,) = bank.snapshots.unknown()
-    assert told.startswith(f"{newer.directory} is named as a snapshot, and the party's database does not know it")
+    (told,) = bank.snapshots.list_unknown()
+    assert told.startswith(f"{newer.directory} has the name of a snapshot that the party's database does not know")
     with capture_logs() as logs:
         bank.snapshots.settle()
     assert [(log["log_level"], log["event"]) for log in logs] == [("warning", told)]
 
 
 def test_what_is_unfinished_goes_at_a_start(bank):
-    """Killed before its rows were whole, before the database knew it, and before the mark of a finished one went."""
+    """The party was killed before its rows were whole, before the database knew it, or before a mark was removed."""
     first = published(bank.snapshots, "loans")
     leave(bank, f".building-{UNKNOWN}/rows", f".building-{first.id}", UNKNOWN)
     bank.snapshots.settle()
@@ -350,7 +350,7 @@ def test_another_publish_is_waited_for_and_named(bank):
     assert bank.snapshots.publish("loans", on_waiting=told).row.number == 1
     (what,) = said
     assert re.fullmatch(
-        rf"loans waits: another publish of this party is under way: other, since \S+, process {os.getpid()}", what
+        rf"loans waits: another publish of this party is in progress: other, since \S+, process {os.getpid()}", what
     )
 
 
@@ -359,7 +359,9 @@ def test_another_publish_is_not_waited_for_for_ever(bank, monkeypatch):
     with (
         capture_logs() as logs,
         only_publisher(bank.root / "state/bank", "other", lambda _: None),
-        pytest.raises(DataError, match="loans is not published: another publish of this party is under way: other, si"),
+        pytest.raises(
+            DataError, match="loans is not published: another publish of this party is in progress: other, si"
+        ),
     ):
         bank.snapshots.publish("loans")
     assert [log["event"].partition(":")[0] for log in logs] == ["loans waits"]
@@ -371,11 +373,11 @@ def test_another_publish_is_not_waited_for_for_ever(bank, monkeypatch):
 
 def test_a_source_that_has_changed_is_noticed(bank):
     snapshot = published(bank.snapshots, "loans")
-    assert bank.snapshots.changed_since(snapshot) is False
+    assert bank.snapshots.has_changed_since(snapshot) is False
     bank.write(ROWS)
-    assert bank.snapshots.changed_since(snapshot) is True
+    assert bank.snapshots.has_changed_since(snapshot) is True
     (bank.root / "loans.csv").unlink()
-    assert bank.snapshots.changed_since(snapshot) is True
+    assert bank.snapshots.has_changed_since(snapshot) is True
 
 
 def test_whether_a_source_has_changed_is_known_without_its_rows(bank, monkeypatch):
@@ -387,9 +389,9 @@ def test_whether_a_source_has_changed_is_known_without_its_rows(bank, monkeypatc
         raise AssertionError("rows are read")
 
     monkeypatch.setattr(CsvFile, "arrow_batches", read)
-    assert bank.snapshots.changed_since(snapshot) is False
+    assert bank.snapshots.has_changed_since(snapshot) is False
     bank.write("id,label,age,region\na,0,31,north\nb,1,44,west\n")
-    assert bank.snapshots.changed_since(snapshot) is True
+    assert bank.snapshots.has_changed_since(snapshot) is True
 
 
 def test_older_ones_are_removed_at_the_operators_word(bank):
@@ -398,7 +400,7 @@ def test_older_ones_are_removed_at_the_operators_word(bank):
     ((removed, size),) = bank.snapshots.remove_older("loans")
     assert (removed.id, size > 0) == (first.id, True)
     assert bank.directories() == [second.id]
-    assert bank.snapshots.publish("loans").row.number == 3  # a number is of one snapshot, for ever
+    assert bank.snapshots.publish("loans").row.number == 3  # a number belongs to one snapshot, for ever
 
 
 def test_a_party_that_is_up_does_not_undo_what_its_operator_published_in_other_words(bank):
@@ -406,7 +408,7 @@ def test_a_party_that_is_up_does_not_undo_what_its_operator_published_in_other_w
     first = published(up, "loans")
     bank.describe("features", ["age"])
     second = bank.snapshots.publish("loans")
-    with pytest.raises(ConfigError, match="this process has read the file before that") as refused:
+    with pytest.raises(ConfigError, match="than this process has read") as refused:
         published(up, "loans")
     assert refused.value.hint == "start the party again"
     assert published(bank.snapshots, "loans").id == second.id != first.id
@@ -463,7 +465,7 @@ def test_people_that_another_population_has_wait_for_the_operator_also_in_anothe
 
 
 def test_nor_is_a_person_column_that_one_dataset_has(tmp_path):
-    """Such datasets cannot be of one population; that their labels are the same is the operator's to say."""
+    """These datasets cannot be of one population; only the operator can declare that their labels are the same."""
     bank = Bank(tmp_path, role="measurement")
     bank.write("id,label,who\n" + "".join(f"r{i},{i % 2},p{i // 2}\n" for i in range(40)))
     bank.describe("person", "who")
@@ -478,6 +480,6 @@ def test_a_population_that_is_renamed_is_no_fresh_budget(bank):
     bank.describe("population", "visitors")
     with pytest.raises(ConfigError, match="its rows are known under the population people"):
         published(bank.snapshots, "loans")
-    bank.write(ROWS.replace("44,", "45,1"))  # nor do other rows under the same name help
+    bank.write(ROWS.replace("44,", "45,1"))  # other rows under the same name do not help either
     with pytest.raises(ConfigError, match="its rows are known under the population people"):
         published(bank.snapshots, "loans")

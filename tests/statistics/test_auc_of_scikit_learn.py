@@ -1,6 +1,6 @@
-"""Without noise each kind of training ranks unseen rows as scikit-learn does: AUC within .005, on five splits.
+"""Without noise each kind of training ranks unseen rows as scikit-learn does: AUC within 0.005, on five splits.
 
-WALR and DP-LR on each of them; Taylor, whose loss and whose shortened rows are others, on their mean.
+WALR and DP-LR on each of them; Taylor, with another loss and shortened rows, agrees on their mean.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def tumours() -> tuple[Floats, np.ndarray]:
 
 
 def split(number: int) -> tuple[np.ndarray, np.ndarray]:
-    """Which rows are trained on, which are held out."""
+    """Return the rows that are trained on, and the held-out ones."""
     order = np.random.default_rng(number).permutation(len(tumours()[1]))
     trained = round(len(order) * (1 - HELD_OUT))
     return order[:trained], order[trained:]
@@ -63,13 +63,13 @@ def auc_of_scikit_learn(train: np.ndarray, test: np.ndarray) -> float:
 
 
 def above_scikit_learn(scores: Floats, train: np.ndarray, test: np.ndarray) -> float:
-    """By how much our AUC on the test rows is above theirs."""
+    """Return by how much our AUC on the test rows is above theirs."""
     return float(roc_auc_score(tumours()[1][test], scores)) - auc_of_scikit_learn(train, test)
 
 
 @pytest.mark.parametrize("number", SPLITS)
 def test_walr(number: int) -> None:
-    """The consumer's fit to the exact aggregate, on clipped integer rows; scikit-learn's penalty."""
+    """The active party fits to the exact aggregate, on clipped integer rows, with scikit-learn's penalty."""
     (features, labels), (train, test) = tumours(), split(number)
     scale = Standardiser.fit([features[train]])
     columns = append_constant(scale.transform(features[train]))
@@ -116,7 +116,7 @@ def test_taylor() -> None:
 
 
 def taylor_above_scikit_learn(number: int) -> float:
-    """The plain oracle, with which encrypted training agrees bit for bit, on rows as two parties prepare them."""
+    """Train the plain oracle, which equals encrypted training bit for bit, on rows as two parties prepare them."""
     features, labels = tumours()
     job = read_job({"protocol": "taylor", "parties": PARTIES}).parameters
     job = job.model_copy(update={"split": job.split.model_copy(update={"test_fraction": HELD_OUT}), "seed": number})

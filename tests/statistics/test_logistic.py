@@ -54,7 +54,7 @@ def test_the_value_is_the_log_loss_plus_the_penalty(objective: WalrObjective, pr
 
 
 def slopes_of(function: Callable[[Floats], Any], at: Floats, h: float) -> list[Any]:
-    """Along each axis, by central differences."""
+    """Compute slopes along each axis, by central differences."""
     return [(function(at + h * unit) - function(at - h * unit)) / (2 * h) for unit in np.eye(len(at))]
 
 

@@ -24,7 +24,7 @@ Predictions = tuple[np.ndarray, np.ndarray]
 
 @st.composite
 def predictions(draw: st.DrawFn) -> Predictions:
-    """Labels of both classes, probabilities with ties and with the ends 0 and 1."""
+    """Label of both classes, probabilities with ties and with the ends 0 and 1."""
     n_rows = draw(st.integers(2, 60))
     labels = np.array(draw(st.lists(st.integers(0, 1), min_size=n_rows, max_size=n_rows)))
     labels[:2] = 0, 1

@@ -1,4 +1,4 @@
-"""Whatever scores finds a table's columns by name; an array's are in the model's order, and as many."""
+"""Every scorer finds a table's columns by name; an array must have as many as the model, in its order."""
 
 from __future__ import annotations
 
@@ -86,12 +86,12 @@ MODELS = {
 
 @pytest.fixture(params=MODELS)
 def score(request: pytest.FixtureRequest, tmp_path: Path) -> Score:
-    """Of a model that was read from its file."""
+    """Scorer of a model that was read from its file."""
     return MODELS[request.param](tmp_path / "model.json")
 
 
 class PolarsLike:
-    """Names in `columns` as texts, a column by its name, and nothing of pandas."""
+    """A table with texts in `columns`, a column by its name, and nothing of pandas."""
 
     def __init__(self, table: dict[str, np.ndarray]) -> None:
         self._table, self.columns = table, list(table)
@@ -143,14 +143,14 @@ def test_a_column_that_comes_twice_is_refused_where_the_model_has_it(score):
 
 def test_an_array_is_taken_in_the_models_order_if_it_has_as_many_columns(score):
     assert score(FEATURES.tolist()).tolist() == score(FEATURES).tolist()
-    assert score(pd.DataFrame(FEATURES)).tolist() == score(FEATURES).tolist()  # numbered 0, 1, 2: no names
+    assert score(pd.DataFrame(FEATURES)).tolist() == score(FEATURES).tolist()  # numbered 0, 1, 2: not names
     for wrong in (FEATURES[:, :2], np.hstack([FEATURES, FEATURES]), pd.DataFrame(FEATURES[:, :2])):
         with pytest.raises(DataError, match=rf"rows have {wrong.shape[1]} columns; the model was made for 3"):
             score(wrong)
 
 
 def test_columns_that_are_numbered_in_another_order_are_refused(score):
-    with pytest.raises(DataError, match=r"called 2, which is no text"):
+    with pytest.raises(DataError, match=r"called 2, whose name is not a text"):
         score(pd.DataFrame(FEATURES)[[2, 1, 0]])
 
 
@@ -186,7 +186,7 @@ def test_a_public_model_takes_the_names_of_its_table():
 
 @pytest.mark.parametrize("estimator", [WALRClassifier(4.0, frac_bits=20), DPLogisticRegression(4.0)])
 def test_estimators_keep_scikit_learns_convention(estimator):
-    """It refuses: what a pipeline hands on should have the columns of the fit, no others, in their order."""
+    """Estimators refuse other columns: a pipeline should hand on exactly those of the fit, in their order."""
     frame = pd.DataFrame(FEATURES, columns=NAMES)
     fitted = estimator.fit(frame, LABELS)
     assert fitted.feature_names_in_.tolist() == list(NAMES)
@@ -208,7 +208,7 @@ def test_estimators_refuse_two_columns_of_one_name(estimator):
 
 
 def test_an_initial_model_is_taken_by_name_even_if_its_names_are_those_of_an_array():
-    """Columns x1, x0 are not those of an array in order, whatever they are called."""
+    """Columns x1, x0 are not those of an array in order, even though their names look like it."""
     frame = pd.DataFrame(FEATURES[:, :2], columns=["x1", "x0"])
     init = LogisticRegression().fit(frame[["x0", "x1"]] / [3e4, 10], LABELS)
     start = DPLogisticRegression(1e-4, init=init, n_iterations=1, learning_rate=1e-9).fit(frame, LABELS)

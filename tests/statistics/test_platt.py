@@ -11,7 +11,7 @@ from tests.each_case import each_case
 
 
 def drawn(rows: int, slope: float, offset: float = 0.0, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Scores, and classes whose log odds are slope x score + offset."""
+    """Draw scores, and classes whose log odds are slope x score + offset."""
     rng = np.random.default_rng(seed)
     scores = rng.normal(size=rows)
     return scores, rng.random(rows) < 1 / (1 + np.exp(-(slope * scores + offset)))
@@ -56,7 +56,7 @@ def test_where_the_rows_do_not_tell_nothing_is_fitted(scores: np.ndarray, positi
 
 
 def test_no_row_has_a_part_in_its_own_probability() -> None:
-    """A label that changes moves the probabilities of the other half alone."""
+    """A changed label moves only the probabilities of the other half."""
     scores, positive = drawn(200, 2.0)
     changed = positive.copy()
     changed[3] = not changed[3]

@@ -1,4 +1,4 @@
-"""Counts behind curves, and the ranges of figures, beside scikit-learn and by simulation."""
+"""Counts behind curves, and the ranges of figures, compared with scikit-learn and by simulation."""
 
 from __future__ import annotations
 
@@ -78,7 +78,9 @@ def test_values_are_binned_from_the_least_to_the_largest() -> None:
 
 
 def test_ranges_of_shares_are_those_of_wilson() -> None:
-    """His own example of 1927 in Newcombe's table of 1998: 81 of 263, .2553 to .3662; and 0 of 20, 0 to .1611."""
+    """Wilson's own example of 1927 in Newcombe's table of 1998: 81 of 263, 0.2553 to 0.3662; and 0 of
+    20, 0 to 0.1611.
+    """
     assert share_interval(81, 263) == pytest.approx((0.2553, 0.3662), abs=1e-4)
     assert share_interval(0, 20) == pytest.approx((0.0, 0.1611), abs=1e-4)
 
@@ -92,7 +94,7 @@ def test_ranges_of_shares_are_those_of_scipy(whole: int) -> None:
 
 @pytest.mark.parametrize(("auc", "low"), [(0.8, 0.6), (0.95, 0.5)])
 def test_ends_of_an_auc_are_where_the_score_is_z(auc: float, low: float) -> None:
-    """By another root finder; the score falls from the end to the AUC."""
+    """Another root finder agrees; the score falls from the end to the AUC."""
 
     def score(true: float) -> float:
         correlated = 1 + 39 * ((1 - true) / (2 - true) + true / (1 + true))
@@ -111,7 +113,9 @@ def test_a_range_of_an_auc_holds_it_and_is_never_empty(auc: float, positives: in
 
 @pytest.mark.parametrize("distance", [0.5, 1.5, 2.5])
 def test_the_range_of_an_auc_holds_the_true_one(distance: float) -> None:
-    """19 times in 20: of normal scores with a known AUC. Fewer than 90 % of 1,000 tries has a chance below 1e-9."""
+    """The range holds it 19 times in 20, for normal scores with a known AUC. Below 90% of 1,000 has a chance under
+    1e-9.
+    """
     rng = np.random.default_rng(7)
     truth, held = norm.cdf(distance / np.sqrt(2)), 0
     for scores in rng.normal(size=(1000, 90)):

@@ -1,4 +1,4 @@
-"""Figures of noisy sums beside those of the labels themselves, and what one label may do to a sum."""
+"""Figures of noisy sums compared with those of the labels themselves, and the effect of one label on a sum."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ def test_without_noise_they_are_the_figures_of_the_labels() -> None:
 
 RANGED = ("log_loss", "normalised_entropy", "accuracy", "positive_rate", "auc", "ks")
 DRAWS = 300
-LEAST_HELD = int(stats.binom.ppf(1e-8, DRAWS, 0.95))  # of a range of 95 %: 260, and fewer once in 10^8
+LEAST_HELD = int(stats.binom.ppf(1e-8, DRAWS, 0.95))  # a range of 95% holds 260 times; fewer once in 10^8
 
 
 def few_rows(n: int, rate: float) -> tuple[Floats, Floats]:
-    """Scores, and labels that they are right about, at that rate of positives."""
+    """Return scores, and labels drawn from them, with this rate of positives."""
     drawn = np.random.default_rng(1)
     spread = 1.2 * drawn.normal(size=n)
     scores = spread + optimize.brentq(lambda shift: float(sigmoid(spread + shift).mean()) - rate, -20, 20)
@@ -63,7 +63,7 @@ def few_rows(n: int, rate: float) -> tuple[Floats, Floats]:
 
 
 def held_by_ranges(rows: ScoredRows, labels: Floats, noise_std: float) -> dict[str, int]:
-    """In how many draws of the noise."""
+    """Count the draws of the noise in which each range holds the true figure."""
     exact = labels @ rows.columns()
     true, drawn = rows.evaluate(exact, 0.0, np.random.default_rng(0)), np.random.default_rng(7)
     held: dict[str, int] = {}
@@ -80,7 +80,7 @@ def held_by_ranges(rows: ScoredRows, labels: Floats, noise_std: float) -> dict[s
     [(300, 0.25, FIGURES), (300, 0.25, ("auc",)), (1000, 0.15, FIGURES), (3000, 0.14, ("auc",))],
 )
 def test_ranges_hold_the_figures_of_few_rows(n: int, rate: float, figures: tuple[FigureName, ...]) -> None:
-    """In 95 of 100 draws, at epsilon 1 and 20 bins: of 15 rows each where they are fewest, and a noise of 8."""
+    """They hold in 95 of 100 draws, at epsilon 1 and 20 bins: at least 15 rows in each, and a noise of 8."""
     scores, labels = few_rows(n, rate)
     rows = ScoredRows.of(scores, float(np.quantile(np.abs(scores), 0.99)), figures, 20)
     held = held_by_ranges(rows, labels, noise_multiplier("analytic", 1.0, 1e-6))
@@ -95,18 +95,18 @@ def test_ranges_hold_the_figures_of_many_rows(noise_std: float) -> None:
 
 
 def test_the_noise_of_a_constants_loss_is_in_the_range() -> None:
-    """Where scores are clipped to 1 it is four times as much as that of the loss."""
+    """Scores are clipped to 1, which makes this noise four times as large as that of the loss."""
     scores, labels = few_rows(3000, 0.02)
     rows = ScoredRows.of(scores, 1.0, ("log_loss", "calibration"), 20)
     assert held_by_ranges(rows, labels, 4.2)["normalised_entropy"] >= LEAST_HELD
 
 
 def test_a_range_of_bins_is_no_wider_than_noise_makes_it() -> None:
-    """Of very many rows the figures are almost linear in the noise, and AUC's range is then what that says."""
+    """With very many rows the figures are almost linear in the noise, which then gives the range of the AUC."""
     rows, labels = scored(200_000, figures=("auc",))
     exact, drawn = labels @ rows.columns(), np.random.default_rng(2)
     found = [rows.evaluate(exact + 4 * drawn.normal(size=BINS), 4.0, np.random.default_rng(0)) for _ in range(200)]
-    for name, most in (("auc", 1.25), ("ks", 2.0)):  # the spread of 200 is known to 5 %
+    for name, most in (("auc", 1.25), ("ks", 2.0)):  # the spread of 200 is known to 5%
         spread = float(np.std([figures[name].value for figures in found]))
         width = float(np.mean([figures[name].high - figures[name].low for figures in found]))
         assert 0.75 < width / (2 * 1.96 * spread) < most, name

@@ -1,4 +1,4 @@
-"""How coarse scores must be, so that those of all models tell at most half of a row."""
+"""Scores are rounded so that those of all models reveal at most half of a row."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_a_score_is_rounded_to_the_nearest_and_halves_upwards() -> None:
     weights = np.array([2.0**-20])
     part = part_of("post", columns=1, weights=weights)
     (mean,), (std,) = part.standardiser.mean, part.standardiser.std
-    steps = np.array([-3, -2, -1, 0, 1, 2, 3])  # of 2^-12: each is 2^10 steps of a score
+    steps = np.array([-3, -2, -1, 0, 1, 2, 3])  # steps of 2^-12: each is 2^10 steps of a score
     rows = (mean + std * steps / 2**12)[:, None]
     assert part.score_parts(rows).tolist() == (steps * 2**10).tolist()
     rounded = part_of("post", columns=1, weights=weights, score_rounding=11).score_parts(rows)

@@ -322,7 +322,7 @@ def test_bad_arguments_are_refused(problem: Problem) -> None:
 
 
 def test_every_option_acts(problem: Problem) -> None:
-    """Each changes the weights or the work of an unfinished fit."""
+    """Each option changes the weights or the work of an unfinished fit."""
     changes: list[tuple[str, dict[str, object], dict[str, object]]] = [
         ("newton", {}, {"warm_start_rows": 200}),
         ("newton", {}, {"unpenalised": None}),

@@ -90,7 +90,7 @@ def test_the_defaults_keep_the_gain_on_rand(epsilon: float, noise_multiplier: fl
 
 
 def feasible_by_linear_program(rows: Floats, mu: Floats) -> bool:
-    """The least r with X^T (1/2 + s) = N mu and |s_i| <= r is below 1/2."""
+    """Solve for the least r with X^T (1/2 + s) = N mu and |s_i| <= r, and return whether it is below 1/2."""
     n_rows, n_features = rows.shape
     upper = np.hstack([np.eye(n_rows), -np.ones((n_rows, 1))])
     lower = np.hstack([-np.eye(n_rows), -np.ones((n_rows, 1))])
@@ -126,7 +126,7 @@ def test_a_noisy_mu_beyond_one_coordinate_is_named(problem: Problem) -> None:
 
 
 def test_each_coordinate_in_range_is_not_enough() -> None:
-    # Two equal columns need equal aggregates, whatever the range of each.
+    # Two equal columns need equal aggregates, for any ranges of each.
     rows = append_constant(np.repeat(np.random.default_rng(1).normal(size=(200, 1)), 2, axis=1))
     assert feasibility(rows, [0.1, 0.1, 0.5]).feasible is True
     assert feasibility(rows, [0.1, 0.11, 0.5]).feasible is False

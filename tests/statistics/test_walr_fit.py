@@ -1,4 +1,4 @@
-"""A released sum is paid for: whatever the noise made of it, it gives a model."""
+"""A released sum is paid for, so it gives a model for any noise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A planner's simulation beside releases that are made and fitted by the same law."""
+"""A planner's simulation compared with releases that are made and fitted by the same law."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def draw() -> np.random.Generator:
 
 
 def test_weights_that_are_known_give_what_happens_with_their_labels() -> None:
-    """The same, drawn and fitted here: means of 60 draws of either, of losses whose deviation is .02 at most."""
+    """The same, drawn and fitted here: means of 60 draws of either, of losses whose deviation is 0.02 at most."""
     rows, theta = rows_of(3000), np.array([0.8, -0.5, 0.0, 0.0])
     case, columns, generator = Case(1.0, 0.03, FITTING), rows_of(3000).take(slice(None)), draw()
     (found,) = forecast(rows, Assumed(0.2, theta=theta), [case], draws=60, generator=generator)
@@ -132,7 +132,7 @@ def test_what_cannot_be_assumed(values: dict[str, float], said: str) -> None:
 
 
 def test_the_mean_of_the_sample_has_the_error_of_all_labels() -> None:
-    """Were the labels of the sample drawn alone, their error would be that of few labels."""
+    """If only the labels of the sample were drawn, their error would be that of few labels."""
     rows = rows_of(40_000)
     worlds = [walr_plan._World.draw(rows, Assumed(0.5, 1.0), True, np.random.default_rng(seed)) for seed in range(20)]
     errors = [world.mu[-1] - weighted_aggregate(world.fitted, world.probabilities)[-1] for world in worlds]

@@ -1,4 +1,4 @@
-"""Count everything in a party's database that no migration may make less of."""
+"""Count everything in a party's database that no migration may lower."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ STATES = ("HELD", "ACCEPTED", "RUNNING", "DONE", "FAILED", "REFUSED", "ENDED")
 
 
 def counts_of(reader: Any) -> dict[str, float]:
-    """Return every count of a database under a name that stays, whatever the tables are called.
+    """Return every count of a database under a name that stays, for any names of the tables.
 
     Args:
         reader: `Store.reader()` of any version.
@@ -25,7 +25,7 @@ def counts_of(reader: Any) -> dict[str, float]:
         counted[f"sessions of {by}"] = reader.count_sessions(by, since="")
     counted["cancelled sessions"] = sum(reader.is_cancelled(row.session) for row in sessions)
     counted["files"] = sum(len(reader.files_of(row.session)) for row in sessions)
-    counted["begun files"] = len(reader.begun_files())
+    counted["begun files"] = len(reader.list_begun_files())
     counted["predictions"] = sum(reader.prediction(row.session) is not None for row in sessions)
     counted |= _of_the_ledger(reader)
     counted |= _of_snapshots(reader)
@@ -48,11 +48,13 @@ def _of_the_ledger(reader: Any) -> dict[str, float]:
     for entry in entries:
         if entry.kind == "release":
             about = f"{entry.requester} {entry.request_id}"
-            counted[f"kept bytes of {entry.requester}"] = reader.kept_bytes(entry.requester)
+            counted[f"kept bytes of {entry.requester}"] = reader.count_kept_bytes(entry.requester)
             stored = reader.answer(entry.requester, entry.request_id)
             counted[f"answers to {about}"] = stored is not None
             counted[f"bytes of the answer to {about}"] = len(stored.answer) if stored else 0
-            counted[f"which rows counted for {about}"] = len(reader.kept_piece(entry.requester, entry.request_id, 0))
+            counted[f"which rows counted for {about}"] = len(
+                reader.read_kept_piece(entry.requester, entry.request_id, 0)
+            )
             counted[f"fits for {about}"] = reader.block_fit(entry.requester, entry.request_id) is not None
             counted[f"receipts held of {entry.population}"] = len(reader.receipt_held("meter", entry.population)[0])
     releases = reader.label_releases()
@@ -60,7 +62,7 @@ def _of_the_ledger(reader: Any) -> dict[str, float]:
     counted["label releases that are made"] = sum(bool(stored.labels_sha256) for stored in releases)
     counted["receipts held of patients"] = len(reader.receipt_held("clinic", "patients")[0])
     counted["rollbacks"] = len(reader.rollbacks())
-    counted["acknowledged rollbacks"] = len(reader.acknowledged_rollbacks())
+    counted["acknowledged rollbacks"] = len(reader.list_acknowledged_rollbacks())
     return counted
 
 
@@ -83,7 +85,7 @@ def _of_snapshots(reader: Any) -> dict[str, float]:
     for population in reader.populations_with_people():
         people = sum(len(digests) // 8 for digests in reader.people(population))
         counted[f"people of {population}"] = people
-        labelled = unpack(reader.labelled_people(population, "label"), people)
+        labelled = unpack(reader.people_with_labels(population, "label"), people)
         counted[f"labelled people of {population}"] = int(labelled.sum())
     for context in ("ef" * 32, "fe" * 32):
         begun, key = reader.draw(context)

@@ -1,4 +1,4 @@
-"""Compute one digest of every kind that a party's database keeps, of fixed questions."""
+"""Compute one digest of every kind that a party's database keeps, for fixed questions."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def session_of(job: JobParameters) -> Session[Any]:
 
 
 def of_jobs(jobs: Mapping[str, Mapping[str, Any]] = JOBS) -> Iterator[tuple[str, str]]:
-    """Yield what each digest of a job is called, and the digest."""
+    """Yield the name of each digest of a job, and the digest."""
     for name, tables in jobs.items():
         job = job_of(tables)
         session = session_of(job)

@@ -81,7 +81,7 @@ def make_worlds(out: Path) -> None:
 
 
 def close(path: Path) -> None:
-    """Move what is in the log of a database into the database."""
+    """Move the content of a database's log into the database."""
     with contextlib.closing(sqlite3.connect(path)) as database:
         database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
@@ -132,7 +132,9 @@ def fill_sessions(store: Store) -> None:
 
 
 def fill_ledger(store: Store) -> None:
-    """Three releases; then a receipt of a ledger that was lost, whose charges are recovered, and one that is not."""
+    """Enter three releases; then a receipt of a lost ledger whose charges are recovered, and one of
+    which they are not.
+    """
     with store.transaction() as t:
         for number in range(3):
             charging.enter(t, charge(number, "people"))
@@ -154,7 +156,7 @@ def fill_ledger(store: Store) -> None:
     with store.transaction() as t:
         t.hold_receipt("clinic", "patients", (b"statement", b"signature"))
     assert store.reader().rollbacks()
-    assert store.reader().acknowledged_rollbacks()
+    assert store.reader().list_acknowledged_rollbacks()
 
 
 def charge(number: int, population: str) -> Charge:

@@ -1,7 +1,7 @@
-"""What was asked before an upgrade is answered byte for byte and charged nothing: whole jobs on what parties keep.
+"""A question from before an upgrade is answered byte for byte and charged nothing: whole jobs on what parties keep.
 
 `version_0/worlds.tar.xz` has the databases, keys, snapshots and models of all parties of each job, as the first version
-left them. Each job is run once more here, by today's code, under another session's name.
+left them. Today's code runs each job again here, under another session's name.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
 class World:
     """
     Attributes:
-        before: what each party's database had of everything that counts, when the job had run once.
+        before: content of each party's database that counts something, when the job had run once.
     """
 
     root: Path
@@ -78,15 +78,17 @@ class World:
         return dict(_flat([(path.parts[-4], json.loads(path.read_text())) for path in files], session))
 
     def releases(self, session: str) -> list[Any]:
-        """Return what the servers of WALR releases have answered and proved."""
+        """Return the answers and proofs of the servers of WALR releases."""
         files = sorted(self.root.glob(f"state/*/models/{session}/release.json"))
         servers = [server for path in files for server in json.loads(path.read_text())["parts"]["servers"]]
         return [(server["release"], server["entry"], server["receipt"]) for server in servers]
 
 
 def _flat(content: Any, session: str, place: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield leaves, without what differs from run to run: signature, whether it was charged at that moment, and the
-    name of the session that trained, which earlier versions did not write."""
+    """Yield leaves, without what differs from run to run.
+
+    These are the signature, whether it was charged at that moment, and the name of the session that trained, which
+    earlier versions did not write."""
     if isinstance(content, Mapping):
         for name, value in content.items():
             if name not in ("signature", "charged_now", "trained_in"):
@@ -122,7 +124,7 @@ MODELS = "SELECT DISTINCT learner, substr(question, 1, 64) FROM disclosures WHER
 
 
 def counted_in(root: Path) -> dict[str, dict[str, list[Any]]]:
-    """Everything that is charged, counted, answered or drawn, of each party, in today's tables."""
+    """Return everything that is charged, counted, answered or drawn, of each party, in today's tables."""
     found = {}
     for path in sorted(root.glob("state/*/party.sqlite")):
         Store(path).close()
@@ -139,14 +141,14 @@ def run(worlds: Path, authority: Path, name: str) -> World:
 
 WALR = ("walr", "walr-holders", "walr-split", "walr-hidden", "walr-shares")
 NAMED_SINCE = {"split-labels": "two-servers", "paillier": "encrypted-rows", "shares": "shared-rows"}
-"""Values of options that have other names today; a report says what the job was asked in today's words."""
+"""Values of options with other names today; a report uses today's names."""
 COMPUTED_AGAIN = 1e-9
-"""How near a number is that another machine computes from the same answer, relative to it."""
+"""Largest relative difference of a number that another machine computes from the same answer."""
 
 
 @pytest.mark.parametrize("name", [*WALR, "evaluate", "label-dp", "dp-lr", "taylor-label-dp", "falcon-private"])
 def test_a_question_of_before_is_answered_the_same_for_nothing(name: str, worlds: Path, authority: Path) -> None:
-    """Of a training under label DP the noise is drawn again, from the same secret; all others have a stored answer."""
+    """A training under label DP draws its noise again, from the same secret; all others have a stored answer."""
     again = run(worlds, authority, name)
     after = counted_in(again.root)
     assert after == again.before
@@ -162,9 +164,9 @@ def test_a_question_of_before_is_answered_the_same_for_nothing(name: str, worlds
 
 @pytest.mark.parametrize("name", ["taylor", "taylor-linkage", "predict"])
 def test_what_repeats_give_away_is_counted_once_for_the_same_question(name: str, worlds: Path, authority: Path) -> None:
-    """Linkages, models of a row and draws of before the upgrade are those of after it.
+    """Linkages, models of a row and draws from before the upgrade equal those after it.
 
-    A batch layout counts once more: the jitter of labels is drawn anew, by person, and so gives new equations.
+    A batch layout counts once more: the jitter of labels is drawn again, by person, and so gives new equations.
     """
     again = run(worlds, authority, name)
     after = counted_in(again.root)

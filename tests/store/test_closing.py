@@ -34,7 +34,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 @pytest.fixture
 def other() -> Iterator[ThreadPoolExecutor]:
-    """One other thread."""
+    """One more thread."""
     with ThreadPoolExecutor(1) as thread:
         yield thread
 

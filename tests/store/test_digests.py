@@ -1,4 +1,4 @@
-"""A digest of the first version stays what it is, whatever is renamed or added afterwards."""
+"""A digest of the first version stays the same, after any renaming or addition."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ OF_HOW_IT_IS_USED = {
     "label_rate",
     "models_per_row",
 }
-"""Options of a dataset that say how its rows may be used: a snapshot does not depend on them."""
+"""Options that limit the use of a dataset's rows: a snapshot does not depend on them."""
 
 
 def test_every_digest_is_that_of_the_first_version() -> None:
-    """A digest that differs here loses what it stood for: algorithms/digest_format.py says how to keep it."""
+    """A digest that differs here loses its meaning: algorithms/digest_format.py explains how to keep it."""
     assert digests.all_digests() == FIRST
 
 
@@ -132,7 +132,7 @@ def test_an_option_that_was_added_is_in_the_digest_once_it_says_something_else(
 
 
 def test_a_session_that_goes_on_has_the_question_of_the_one_that_began(tomorrow: None) -> None:
-    """Also where the option that names the session has another name by then."""
+    """This holds even if the option that names the session has another name by then."""
     began = digests.session_of(digests.job_of({"protocol": "taylor"}))
     goes_on = digests.session_of(digests.job_of({"protocol": "taylor", "taylor": {"resume": "monday"}}))
     assert began.question == goes_on.question

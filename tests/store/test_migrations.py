@@ -26,12 +26,12 @@ from tests.store.versions import HERE, NEWEST, version_of
 from tests.world import World
 
 FOLDERS = {0: "version_0", 1: "version_0", 2: "version_2", 3: "version_3", 4: "version_4"}
-"""Where the rows of a database of each version are: version 1 has the tables of version 0, and a number."""
+"""Folders with the rows of a database of each version: version 1 has the tables of version 0, and a number."""
 VERSIONS = sorted(FOLDERS)
 
 
 def database_of(version: int, path: Path) -> Path:
-    """A database of an earlier version, with rows in every table."""
+    """Return a database of an earlier version, with rows in every table."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with contextlib.closing(sqlite3.connect(path)) as database:
         database.executescript((HERE / FOLDERS[version] / "everything.sql").read_text())
@@ -45,7 +45,7 @@ def counted_in(version: int) -> dict[str, float]:
 
 
 def fewer(after: dict[str, float], before: dict[str, float]) -> dict[str, tuple[float, float | None]]:
-    """Return what a migration made less of."""
+    """Return the counts that a migration lowered."""
     return {name: (count, after.get(name)) for name, count in before.items() if after.get(name, -1) < count}
 
 
@@ -62,7 +62,7 @@ def tables_of(path: Path) -> set[str]:
 
 
 def test_there_is_a_database_of_every_earlier_version() -> None:
-    """Without one nothing shows that a migration keeps what it should: README.md here says how one is made."""
+    """Without one, no test shows that a migration keeps what it should: README.md here explains how to make one."""
     assert list(range(NEWEST)) == VERSIONS
 
 
@@ -184,13 +184,13 @@ def test_a_database_of_a_later_version_is_refused_and_left_as_it_is(tmp_path: Pa
 def test_a_process_from_before_a_migration_writes_nothing_after_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A party that is up when its operator's newer command migrates the database must not count as it used to."""
+    """A party that runs while its operator's newer command migrates the database must not count as before."""
     with opened(tmp_path / "party.sqlite") as party:
         with monkeypatch.context() as patch:
             patch.setattr(migrations, "MIGRATIONS", (*migrations.MIGRATIONS, lambda _: None))
             with opened(tmp_path / "party.sqlite"):
                 pass
-        with pytest.raises(LedgerUnavailable, match=f"was brought to version {NEWEST + 1}") as refused:
+        with pytest.raises(LedgerUnavailable, match=f"was upgraded to version {NEWEST + 1}") as refused:
             with party.transaction() as transaction:
                 transaction.cancel_session("s1")
         assert not party.reader().is_cancelled("s1")
@@ -234,7 +234,7 @@ def test_a_command_refuses_a_database_of_a_later_version_in_one_line(command: st
 
 
 def test_a_reader_has_no_way_to_write() -> None:
-    """What changes the database is a method of Writes, and mypy knows a Reads from it."""
+    """Methods that change the database are in Writes, and mypy distinguishes a Reads from it."""
     assert issubclass(Writes, Reads)
     changing = {name for name in dir(Writes) if not hasattr(Reads, name)}
     assert {"add_session", "add_entry", "add_answer", "add_snapshot", "add_disclosure", "add_upload"} < changing

@@ -1,4 +1,4 @@
-"""What a job's or a party's file may not say: each mistake is one line that names the file and the field."""
+"""Options that a job's or a party's file may not have: each mistake is one line that names the file and the field."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_what_the_mistakes_are_made_in_is_right_itself(protocol: str) -> None:
 
 
 INF = float("inf")
-VAIN = "does nothing beside the other options, remove it"
+VAIN = "does nothing with the other options, remove it"
 
 
 @each_case(
@@ -116,17 +116,18 @@ LOGISTIC_DEFAULTS = {"epochs": 20, "optimiser": "sgd", "learning_rate": 0.15, "l
         ({"model": "linear"}, LINEAR_DEFAULTS),
         ({"model": "linear", "epochs": 7, "patience": 2}, {**LINEAR_DEFAULTS, "epochs": 7, "patience": 2}),
         ({"model": "linear", "optimiser": "momentum"}, LINEAR_DEFAULTS),
-        ({"model": "linear", "optimiser": "sgd"}, LOGISTIC_DEFAULTS),  # who names another chooses all that goes with it
+        # a party that names another chooses all of its options
+        ({"model": "linear", "optimiser": "sgd"}, LOGISTIC_DEFAULTS),
         (
             {"model": "linear", "validation_fraction": 0.0},
             {**LINEAR_DEFAULTS, "patience": 3},
-        ),  # which then does nothing
+        ),  # the option then does nothing
     ],
 )
 def test_a_linear_model_has_defaults_of_its_own(given: dict[str, Any], expected: dict[str, Any]) -> None:
     job = read_job({"protocol": "taylor", "parties": PARTIES["taylor"], "taylor": given}).parameters
     assert {name: getattr(job.taylor, name) for name in expected} == expected
-    assert read_proposed(job.to_parameters()) == job  # as a party takes it
+    assert read_proposed(job.to_parameters()) == job  # a party accepts it
 
 
 def test_label_dp_goes_with_the_defaults_of_a_linear_model() -> None:
@@ -145,7 +146,7 @@ def test_label_dp_goes_with_the_defaults_of_a_linear_model() -> None:
         ({"norm_bound": 0}, 'walr: norm_bound must be above 0, or "auto"'),
         (
             {"norm_bound": 5.0, "norm_quantile": 0.9},
-            'walr: norm_quantile does nothing beside a norm_bound of your own: take norm_bound = "auto"',
+            'walr: norm_quantile does nothing if norm_bound is a number: set norm_bound = "auto"',
         ),
         (
             {"init": "pretrained.json", "l2": 0},
@@ -183,7 +184,7 @@ def test_a_dp_lr_job(dp_lr: dict[str, Any], said: str) -> None:
         (
             "walr",
             {"privacy": {"epsilon": 1.0, "mechanism": "classic"}},
-            'privacy: mechanism = "classic" is proved for epsilon < 1 alone: take "analytic"',
+            'privacy: mechanism = "classic" is proved only for epsilon < 1: take "analytic"',
         ),
     ],
 )
@@ -317,7 +318,7 @@ def test_a_file_with_a_byte_order_mark_is_read_as_without(tmp_path: Path) -> Non
 
 
 def models_in(annotation: Any) -> Iterator[type[BaseModel]]:
-    """All tables of a file, itself included."""
+    """Yield all tables of a file, itself included."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
         inner = [field.annotation for field in annotation.model_fields.values()]

@@ -39,7 +39,7 @@ def party_with(path: str, value: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def old_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give each kind of name an old name, so that this test does not depend on what was renamed lately."""
+    """Each kind of name has an old name here, so that this test does not depend on recent renames."""
     monkeypatch.setitem(renamed.OPTIONS, "policy.least", "policy.min_rows")
     monkeypatch.setitem(renamed.OPTIONS, "datasets.NAME.askers", "datasets.NAME.active_parties")
     monkeypatch.setitem(renamed.OPTIONS, "taylor.rounds", "taylor.epochs")
@@ -75,7 +75,7 @@ def test_an_old_option_of_a_party_file(tmp_path: Path, path: str, value: Any, li
     ],
 )
 def test_an_old_option_and_an_old_value_of_a_job(option: str, value: Any, line: str) -> None:
-    """In a file, with --set, and in what another version's coordinator proposes."""
+    """The old name comes in a file, with --set, and in a proposal of another version's coordinator."""
     asked = {"protocol": "taylor", "taylor": {option: value}}
     with pytest.raises(ConfigError) as refused:
         read_job({**asked, "parties": {"bank": {"role": "active"}}}, "job.toml")

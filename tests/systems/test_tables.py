@@ -1,4 +1,4 @@
-"""The two tables of systems, and those who ask them and name none."""
+"""The two tables of systems, and code that reads them and names no system."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ JOBS = {
     "taylor": TaylorJob(),
     "predict": PredictJob(predict={"session": "s-1"}),
 }
-# Who asks the tables. The command line has commands of one system, and a policy's default is a system's name.
+# Code that reads the tables. The command line has commands of one system, and a policy's default is a system's name.
 GENERIC = (
     "parties/node.py",
     "parties/sessions",
@@ -71,7 +71,7 @@ def test_the_default_policy_is_of_a_system():
 
 
 def test_each_option_of_a_policy_is_of_all_systems_or_of_some_roles_in_some() -> None:
-    """Else a party file could not set the option, or the option would do nothing."""
+    """Otherwise a party file could not set the option, or the option would do nothing."""
     options = {option.path for option in all_options() if option.path.startswith("policy.")}
     of_some = {name for system_ in SYSTEMS for of_role in system(system_).options.values() for name in of_role}
     assert options == POLICY_OF_ALL | of_some - {"[scores]"}
@@ -206,7 +206,7 @@ def test_an_option_of_systems_that_a_party_does_not_take_part_in_is_refused(tmp_
 @each_case("content", ["[]", "{}", '{"format": "else"}', '{"format": ["a"]}'])
 def test_a_file_that_is_no_model(tmp_path, content):
     (tmp_path / "model.json").write_text(content)
-    with pytest.raises(DataError, match=r"model\.json is not a model: its format is none of blindfit-walr-model-1"):
+    with pytest.raises(DataError, match=r"model\.json is not a model: its format is not one of blindfit-walr-model-1"):
         load_model(tmp_path / "model.json")
 
 
@@ -216,6 +216,6 @@ def test_a_file_that_is_no_model(tmp_path, content):
 def test_the_picture_has_the_rooms_of_the_contract():
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     (layers,) = (contract["layers"] for contract in contracts if contract["name"] == "Rooms of parties")
-    drawn = (ROOT / "docs" / "architecture.svg").read_text()
+    drawn = (ROOT / "docs/pictures/architecture.svg").read_text()
     for room in (name.strip() for layer in layers for name in layer.split("|")):
         assert f">{room}<" in drawn

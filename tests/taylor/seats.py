@@ -1,4 +1,4 @@
-"""All seats of a Taylor training in one process, for tests: rows, keys, the plan, and the plain table beside them."""
+"""All parties of a Taylor training in one process, for tests: rows, keys, the plan, and the plain table."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _tables(key: PrivateKey) -> OwnKey:
 
 
 def randomisers(key: PrivateKey, seed: int) -> OwnKey:
-    """Encryptions of zero that repeat; the tables behind them are made once."""
+    """Return encryptions of zero that repeat; the tables behind them are made once."""
     source = copy.copy(_tables(key))
     source._uniform = seeded(seed)
     return source
@@ -48,7 +48,7 @@ def randomisers(key: PrivateKey, seed: int) -> OwnKey:
 
 @dataclass
 class Case:
-    """One training: everything that its seats and its plain table are made of."""
+    """One training: everything from which its parties and its plain table are made."""
 
     key: PrivateKey
     parameters: TaylorParameters
@@ -77,10 +77,10 @@ class Case:
     def with_parameters(self, **changes: Any) -> Case:
         return replace(self, parameters=replace(self.parameters, **changes))
 
-    # --- seats ------------------------------------------------------------------------------------------
+    # --- roles ------------------------------------------------------------------------------------------
 
     def seat(self, name: str, run: int = 0) -> DataSeat:
-        """Two runs draw other randomness, and two seats of a run too."""
+        """Return a data party; two runs draw other randomness, and so do two parties of a run."""
         place = self.names.index(name)
         seed = 1000 * run + 10 * place
         block = self.table.blocks[name]
@@ -115,7 +115,7 @@ class Case:
     def run(
         self, seats: Sequence[DataSeat], key_seat: KeySeat, network: LocalNetwork | None = None, **options: Any
     ) -> list[int]:
-        """Over channels; how many epochs ran, by every role, the key node last. `options` are the roles'."""
+        """Run over channels, and return the number of epochs by role, the key node last. `options` are the roles'."""
         network = network or self.network()
         roles = [self.data_role(seat, network, **options) for seat in seats]
         return asyncio.run(first_failure(*roles, self.key_role(key_seat, network, **options)))
@@ -156,7 +156,7 @@ class Case:
 
 
 def held_out_locally(seats: Sequence[DataSeat], rows: np.ndarray, grid: Grid) -> Iterator[tuple[Any, Any]]:
-    """The encrypted scores and loss after each party's step 6, as if no other came."""
+    """Yield the encrypted scores and loss after each party's step 6, as if it were the last."""
     mu_enc = taylor.local.mu_locally(seats[0], seats[1:], rows, grid)
     scores, loss = taylor.hold_out.step_6_start(seats[0], rows, grid)
     yield scores, loss
@@ -167,7 +167,7 @@ def held_out_locally(seats: Sequence[DataSeat], rows: np.ndarray, grid: Grid) ->
 
 
 async def first_failure(*roles: Awaitable[Any]) -> list[Any]:
-    """What all ended with; when one fails, its error, and the others stop waiting."""
+    """Return what all ended with; if one fails, raise its error, and stop the others."""
     tasks = [asyncio.ensure_future(role) for role in roles]
     try:
         return list(await asyncio.gather(*tasks))
@@ -265,7 +265,7 @@ def split(vector: Any) -> list[int]:
 
 
 def forged(sender: str, kind: type[Any], field: str, change: Callable[[bytes, int], bytes]) -> Wire:
-    """A wire on which the ciphertexts of one field are other octets: (data, width) -> data."""
+    """Return a wire on which the ciphertexts of one field are other octets: (data, width) -> data."""
 
     def wire(source: str, _receiver: str, step: str, data: bytes) -> bytes:
         if (source, step) != (sender, kind.__name__):
@@ -281,7 +281,7 @@ def forged(sender: str, kind: type[Any], field: str, change: Callable[[bytes, in
 
 
 def replaced(sender: str, kind: type[Any], other: Callable[[Any], object]) -> Wire:
-    """A wire on which a sender's messages of one class are other ones."""
+    """Return a wire on which a sender's messages of one class are other ones."""
 
     def wire(source: str, _receiver: str, step: str, data: bytes) -> bytes:
         if (source, step) != (sender, kind.__name__):

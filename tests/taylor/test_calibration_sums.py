@@ -1,4 +1,4 @@
-"""Slope and offset from five sums under the mask: what they are of, who is told, and what a lying key node can do."""
+"""Slope and offset come from five sums under the mask: their terms, their readers, and a lying key node's power."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def moments_of(z: np.ndarray, y: np.ndarray, f: np.ndarray) -> Moments:
 
 
 def expected_of(case: Case, weights: dict[str, np.ndarray]) -> Platt:
-    """From the plain table, over the hold-out rows that match."""
+    """Fit to the plain table, over the hold-out rows that match."""
     rows = case.held_out[case.mask[case.held_out] > 0]
     z = sum(case.grid.scores(block[rows], weights[name]) for name, block in case.table.blocks.items())
     y, f = case.table.y[rows], np.ones(len(rows))
@@ -57,7 +57,7 @@ def test_the_active_party_gets_those_of_the_matching_hold_out_rows(insecure_test
 
 
 def test_rows_that_do_not_match_change_nothing(insecure_test_key: PrivateKey) -> None:
-    """Their labels at the active party, and their columns at it, are free."""
+    """Their labels and columns at the active party may have any value."""
     case = case_of(insecure_test_key, **MASKED)
     told = {}
     for changed in (False, True):

@@ -1,4 +1,4 @@
-"""Weights of classes: as rare as a class may be, no job ends by it, as that would tell how rare it is."""
+"""Weights of classes: however rare a class is, no job ends because of it, which would reveal how rare it is."""
 
 from __future__ import annotations
 

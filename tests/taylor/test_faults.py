@@ -1,4 +1,4 @@
-"""What a peer may do wrong in a Taylor training: the exact error, and whose fault it was."""
+"""Mistakes of a peer in a Taylor training: each raises the exact error, and names the culprit."""
 
 from __future__ import annotations
 
@@ -252,7 +252,7 @@ class Jumping(selectors.DefaultSelector):
 
 
 class JumpingLoop(asyncio.SelectorEventLoop):
-    """Its time is what its selector was told to wait."""
+    """A loop whose time is what its selector was asked to wait."""
 
     def __init__(self, clock: Jumping) -> None:
         self._clock = clock

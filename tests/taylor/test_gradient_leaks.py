@@ -53,7 +53,7 @@ def plan_of(n_rows: int, seed: int = 0) -> RowPlan:
 
 
 def breast_blocks(plan: RowPlan, widths: tuple[int, ...]) -> list[np.ndarray]:
-    """Standardised on the training rows; the first block has the intercept."""
+    """Return blocks standardised on the training rows; the first block has the intercept."""
     columns = load_breast_cancer().data
     scaled = Standardiser.fit([columns[plan.train]]).transform(columns)
     blocks = np.split(scaled, np.cumsum(widths)[:-1], axis=1)
@@ -83,7 +83,7 @@ def test_the_defaults_are_safe_on_breast_cancer(widths: tuple[int, ...], seed: i
 
 
 def test_rows_of_breast_cancer_stand_out_unless_they_are_shortened() -> None:
-    """So that refusing in place of shortening would refuse ordinary data."""
+    """Refusing such rows instead of shortening them would refuse ordinary data."""
     plan = plan_of(569)
     assert shorten_rows(breast_blocks(plan, (10, 20))[1], plan.batches)[1] > 0
 
@@ -158,7 +158,9 @@ def test_two_rows_that_share_a_direction_may_stay() -> None:
 
 @pytest.mark.parametrize(("columns", "match_rate"), [(70, 1.0), (20, 0.1)])
 def test_a_batch_of_which_all_rows_stand_out_gives_nothing(columns: int, match_rate: float) -> None:
-    """Nor ends a job: whether they all do hangs on the rows. That there are too few is refused by their number."""
+    """No job ends either: the rows decide whether all stand out. A job with too few rows is refused by
+    number.
+    """
     rows = np.random.default_rng(0).standard_normal((128, columns))
     short, changed = shorten_rows(rows, [np.arange(128)], match_rate=match_rate)
     assert (changed, short.any()) == (128, False)
@@ -166,7 +168,7 @@ def test_a_batch_of_which_all_rows_stand_out_gives_nothing(columns: int, match_r
 
 
 def test_rows_that_do_not_count_hide_nothing() -> None:
-    """Against the leverage when only a share of the rows is there: the row itself, and a third of the others."""
+    """If only a share of the rows is there, the leverage is that of the row itself, and a third of the others."""
     rng = np.random.default_rng(0)
     columns = rng.standard_normal((3000, 3))
     columns[0] = [40.0, 0, 0]
@@ -202,7 +204,7 @@ def test_label_bits_at_the_limit() -> None:
 def test_no_jitter() -> None:
     assert flags(check_jitter(0.0)) == ["no-jitter"]
     assert check_jitter(5e-324) == []
-    assert label_bits(1, 5e-324) == pytest.approx(1073)  # and no division by zero
+    assert label_bits(1, 5e-324) == pytest.approx(1073)  # no division by zero
 
 
 def test_too_little_noise_is_refused_whatever_the_columns() -> None:
@@ -243,13 +245,13 @@ def test_each_way_out_of_a_small_batch_leads_out(
     jitter: float,
     flags: tuple[bool, bool],
 ) -> None:
-    """Every change that the advice names is made, one way at a time; a batch size passes all rules at once."""
+    """The test makes every change that the advice names, one way at a time; a batch size passes all rules at once."""
     rules = BatchRules(match_rate, jitter, *flags)
-    named = {letter * 63: count for letter, count in zip("abc", columns, strict=False)}  # as long as names are
+    named = {letter * 63: count for letter, count in zip("abc", columns, strict=False)}  # names of the largest length
     plan = plan_with(train, batch_rows, *held_out)
     in_force = {"leverage": rules.features, "label-bits": rules.labels}
     for leak in check_batches(named, plan, rules):
-        assert len(str(leak).encode()) <= MAX_FIELD_BYTES  # others are told all of it
+        assert len(str(leak).encode()) <= MAX_FIELD_BYTES  # others receive all of it
         if not in_force[leak.flag]:
             continue
         first, *others = re.split(r"; or ", leak.advice)
@@ -298,7 +300,7 @@ def test_a_match_rate_above_a_half_takes_a_flag() -> None:
 
 @pytest.mark.parametrize(("method", "max_columns"), [("psi", 27), ("linkage", 13)])
 def test_labels_of_slots_that_match_nothing_hide_no_others(method: str, max_columns: int) -> None:
-    """A quarter of a bit of each label that counts: at jitter .25 a column tells 1.16 bits."""
+    """A batch may reveal a quarter of a bit of each label that counts: at jitter 0.25 a column reveals 1.16 bits."""
     fields = ["name"] if method == "linkage" else []
     job = TaylorJob.model_validate({"align": {"method": method, "fields": fields}})
     plan = RowPlan((np.arange(128),), np.arange(128, 150), np.arange(0))

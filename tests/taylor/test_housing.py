@@ -1,6 +1,6 @@
 """Linear regression on California Housing: as good as scikit-learn's, by the plain training that the encrypted one is.
 
-The ratio is the promise's: a test error at most 1 % above that of least squares on the same rows, standardised alike.
+The ratio is the promise's: a test error at most 1% above that of least squares on the same rows, standardised alike.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def housing() -> Housing:
 
 @pytest.fixture(scope="module")
 def compared(housing: Housing) -> Callable[[int], dict[str, float]]:
-    """Of a seed, once."""
+    """Comparison by seed, each computed once."""
     return cache(lambda seed: compare(Training.of(housing, seed)))
 
 
@@ -48,7 +48,9 @@ def test_the_defaults_are_as_good_as_least_squares(
 
 
 def test_they_are_so_on_clipped_columns_too(compared: Callable[[int], dict[str, float]]) -> None:
-    """A split with a far district in its test rows is off by several percent either way: the middle of five counts."""
+    """A split with a far district in its test rows is off by several percent in either direction: the test takes the
+    middle of five.
+    """
     found = [compared(seed) for seed in range(5)]
     assert np.median([each["ratio"] for each in found]) <= AIM
     assert np.median([each["clipped"] for each in found]) <= AIM

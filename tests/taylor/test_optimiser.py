@@ -1,4 +1,4 @@
-"""How gradients move weights, when training stops, and what a party's columns would give away."""
+"""Gradients move weights, a rule stops the training, and a party's columns limit what can be revealed."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def optimiser(
     rows: list[list[float]] | None = None,
 ) -> Optimiser:
     """Args:
-    rows: whose scores bound a step; None: there are none.
+    rows: rows whose scores bound a step; None for no rows.
     """
     held_by = np.zeros((0, len(weights))) if rows is None else np.array(rows)
     return Optimiser(settings, np.array(weights), intercept, batches, held_by)
 
 
 def moved(settings: OptimiserSettings, gradients: list[list[float]], intercept: bool = False) -> list[float]:
-    """From weights 1, 1 by these gradients, each of the next epoch's only batch."""
+    """Return weights 1, 1 after these gradients, each of the next epoch's only batch."""
     one = optimiser(settings, [1.0, 1.0], intercept)
     for epoch, gradient in enumerate(gradients):
         one.step(np.array(gradient), epoch, 0)
@@ -129,7 +129,7 @@ def test_a_restored_optimiser_goes_on_as_if_nothing_had_been(name: str) -> None:
     for i, gradient in enumerate(gradients[:3]):
         first.step(gradient, i // 2, i % 2)
     state = first.state()
-    first.step(np.array([9.0, 9.0]), 1, 0)  # what was kept does not change with it
+    first.step(np.array([9.0, 9.0]), 1, 0)  # the kept state does not change with it
     second = optimiser(settings, [0.0, 0.0], batches=2)
     second.restore(state)
     for i, gradient in enumerate(gradients[3:], start=3):
@@ -139,7 +139,7 @@ def test_a_restored_optimiser_goes_on_as_if_nothing_had_been(name: str) -> None:
 
 @pytest.mark.parametrize("name", OPTIMISERS)
 def test_weights_that_grow_without_end_are_shrunk(name: str) -> None:
-    """Whatever options allow and a gradient can be: numbers stay numbers, and in proportion."""
+    """The options and the gradient may have any allowed value: numbers stay finite, and in proportion."""
     one = optimiser(replace(OPTIMISERS[name], learning_rate=1e3, l2=1e3), [0.0, 0.0])
     for epoch in range(60):
         one.step(np.array([1e6, -2e6]) * (-1) ** epoch, epoch, 0)
@@ -148,7 +148,9 @@ def test_weights_that_grow_without_end_are_shrunk(name: str) -> None:
 
 
 def test_no_step_moves_a_score_farther_from_the_epochs_begin_than_is_allowed() -> None:
-    """2, then 1, then 2 / 3 of a unit: of the row that would move most, however many steps an epoch has."""
+    """The steps are 2, then 1, then 2 / 3 of a unit of the row that would move most, for any number of steps in an
+    epoch.
+    """
     one = optimiser(replace(SGD, learning_rate=1e3), [0.0, 0.0], batches=3, rows=[[1.0, 0.0], [2.0, 1.0]])
     for epoch in range(4):
         began = one.weights

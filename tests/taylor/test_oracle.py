@@ -1,4 +1,4 @@
-"""The plain training: that it is the sum it says, and that it ends at the minimum which linear algebra gives."""
+"""The plain training computes the documented sums, and ends at the minimum of linear algebra."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def random_weights(table: PlainTable, seed: int = 0) -> dict[str, np.ndarray]:
 def test_a_gradient_is_the_sum_over_rows_of_factor_residual_and_feature(
     insecure_test_key: PrivateKey, model: str, weights: dict[str, Any]
 ) -> None:
-    """Row by row, in Python's integers and fractions, with a score that no float rounds."""
+    """Each row is added in Python's integers and fractions, with a score that no float rounds."""
     case = case_of(insecure_test_key, model=model, n_passive=2, **weights)
     theta = random_weights(case.table)
     expected = [0] * sum(case.parameters.columns)
@@ -79,13 +79,13 @@ def whole_batch(key: PrivateKey, **changes: Any) -> Case:
 
 
 def reals_of(case: Case) -> tuple[np.ndarray, np.ndarray]:
-    """The batch's features and factors."""
+    """Return the batch's features and factors."""
     blocks = [np.ldexp(block[case.batch].astype(float), -12) for block in case.table.blocks.values()]
     return np.hstack(blocks), np.ldexp(case.table.row_factors(case.batch).astype(float), -case.grid.factor_bits)
 
 
 def minimiser(case: Case) -> tuple[np.ndarray, np.ndarray]:
-    """Of 1/s sum f (a z^2 - b y z) + l2/2 |theta|^2 by the normal equations; and their matrix."""
+    """Minimise 1/s sum f (a z^2 - b y z) + l2/2 |theta|^2 by the normal equations; return their matrix too."""
     (X, f), loss = reals_of(case), case.grid.loss
     penalised = np.ones(X.shape[1])
     penalised[case.parameters.columns[0] - 1] = 0.0
@@ -94,11 +94,11 @@ def minimiser(case: Case) -> tuple[np.ndarray, np.ndarray]:
 
 
 def distance_allowed(case: Case, target: np.ndarray, hessian: np.ndarray) -> float:
-    """How far from the minimum the last epoch can end: what is left of the start, and what rounding adds.
+    """Bound how far from the minimum the last epoch can end, by what is left of the start and what rounding adds.
 
     A residual is rounded by half a step for each party and for the label, which moves a gradient by at most |delta|,
-    |delta_j| = mean of f |x_j| times all those half steps. Along an eigenvector of eigenvalue v the distance follows
-    e' = e - rate v e + momentum (e - the one before) - rate d, |d| <= |delta|: each epoch's d is carried to the end.
+    |delta_j| = mean of f |x_j| times all those half steps. Along an eigenvector of eigenvalue v the distance follows e'
+    = e - rate v e + momentum (e - the one before) - rate d, |d| <= |delta|: each epoch's d is carried to the end.
     """
     (X, f), settings = reals_of(case), case.settings
     half_steps = (len(case.names) + 1) * 2.0 ** -(case.grid.residual_bits + 1)
@@ -115,7 +115,7 @@ def distance_allowed(case: Case, target: np.ndarray, hessian: np.ndarray) -> flo
         )
         carried[epoch] = rate
     left = np.abs(start) + delta * np.abs(carried).sum(axis=0)
-    return float(np.linalg.norm(left)) + 1e-12  # of floats
+    return float(np.linalg.norm(left)) + 1e-12  # rounding of floats
 
 
 def found_by(case: Case) -> np.ndarray:
@@ -174,7 +174,7 @@ def test_fresh_noise_moves_the_weights_about_the_minimum_and_kept_noise_to_anoth
 
 @each_case("seed", range(3))
 def test_a_label_changes_a_gradient_by_its_row_and_nothing_else(insecure_test_key: PrivateKey, seed: int) -> None:
-    """2b = 1 in logistic: X_i 2^residual_bits, whatever the scores are; so rows of norm R have sensitivity R."""
+    """2b = 1 in logistic: X_i 2^residual_bits for any scores; so rows of norm R have sensitivity R."""
     case = case_of(insecure_test_key, n_passive=3, jitter=0.0)
     i = int(case.batch[seed])
     y = case.table.y.copy()

@@ -1,4 +1,4 @@
-"""Taylor training with all roles: that they compute what `run_locally` and the plain table say, and what they send."""
+"""Taylor training with all roles agrees with `run_locally` and the plain table; its messages."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def next_randomiser(seat: taylor.DataSeat, case: Case) -> list[int]:
 
 @pytest.mark.parametrize("name", [name for name, changes in CASES.items() if changes.get("hold_out_loss", True)])
 def test_every_hold_out_loss_is_as_near_as_its_roundings_allow(insecure_test_key: PrivateKey, name: str) -> None:
-    """Epoch by epoch, against the bound that taylor_oracle.loss_error derives for the weights of that epoch."""
+    """The test compares each epoch with the bound that taylor_oracle.loss_error derives for that epoch's weights."""
     case = case_of(insecure_test_key, **CASES[name])
     key_seat = case.key_seat()
     epochs = case.run_locally(case.seats(), key_seat)
@@ -114,7 +114,7 @@ def test_every_hold_out_loss_is_as_near_as_its_roundings_allow(insecure_test_key
 
 
 def test_a_row_outside_the_mask_counts_for_nothing(insecure_test_key: PrivateKey) -> None:
-    """Whatever its features and label are; a masked training is that of the rows inside, over all slots."""
+    """This holds for any features and label; a masked training is that of the rows inside, over all slots."""
     case = case_of(insecure_test_key, masked=True)
     outside = case.mask == 0
     blocks = {name: block.copy() for name, block in case.table.blocks.items()}
@@ -142,7 +142,7 @@ RESUMED.append({"kept_noise_std": 2.0, "jitter": 0.0, "hold_out_loss": False})
 def test_a_resumed_training_ends_as_one_that_was_never_cut(
     insecure_test_key: PrivateKey, changes: dict[str, Any]
 ) -> None:
-    """The key node's noise follows from its secret and the place: a step that is done again gets the same."""
+    """The key node's noise follows from its secret and the place, so a repeated step gets the same noise."""
     case = case_of(insecure_test_key, n_passive=2, **{"epochs": 3, "noise_std": 1.0, **changes})
     whole, key_seat = case.seats(), case.key_seat()
     case.run(whole, key_seat)
@@ -175,7 +175,7 @@ def test_an_epoch_is_kept_after_its_verdict(insecure_test_key: PrivateKey) -> No
 
 
 def test_every_power_is_left_to_the_thread_that_a_role_is_given(insecure_test_key: PrivateKey) -> None:
-    """A party that answers others while it trains: nothing that takes long holds its event loop."""
+    """A party that answers others while it trains must not block its event loop with long computations."""
     case, calls = case_of(insecure_test_key, epochs=1), 0
 
     async def counting(function: Any) -> Any:
@@ -193,7 +193,7 @@ def test_every_power_is_left_to_the_thread_that_a_role_is_given(insecure_test_ke
 
 
 def table_of(chain: tuple[str, str, str], batches: int, epochs: int, *, class_weights: bool, hold_out: bool) -> Counter:
-    """The module's table for three data parties, as (sender, receiver, message)."""
+    """Return the module's table for three data parties, as (sender, receiver, message)."""
     active, middle, last = chain
     sent = Counter({(KEY_NODE, party, "TaylorKey"): 1 for party in chain})
     for passive in (middle, last):
@@ -248,7 +248,7 @@ def wire_of(case: Case, run: int = 0) -> Tap:
 
 
 def test_no_ciphertext_is_sent_twice_and_none_without_a_randomiser(insecure_test_key: PrivateKey) -> None:
-    """In a run only the last party's residuals go to several; two runs on the same rows share none."""
+    """Only the last party's residuals go to several parties in a run; two runs on the same rows share no ciphertext."""
     case = case_of(insecure_test_key, n_passive=2, class_weights=True, masked=True, settings=replace(QUICK, l1=9.0))
     runs = [wire_of(case, run) for run in (0, 1)]
     sent = [[c for _, _, vector in tap.ciphertexts() for c in vector] for tap in runs]
@@ -279,7 +279,7 @@ def test_the_active_party_cannot_divide_the_chains_end_by_its_start(insecure_tes
 
 
 def test_without_re_randomising_the_quotient_is_the_score(insecure_test_key: PrivateKey) -> None:
-    """The attack itself, on what step 2 makes before it re-randomises: every score is read, to the last digit."""
+    """The attack uses what step 2 makes before it re-randomises: it reads every score, to the last digit."""
     case, n = case_of(insecure_test_key, n_passive=1), insecure_test_key.public_key.n
     active, passive = case.seats()
     passive.optimiser.weights = np.array([0.7, -1.3])
@@ -296,7 +296,7 @@ def test_without_re_randomising_the_quotient_is_the_score(insecure_test_key: Pri
 
 
 def test_parties_whose_terms_are_all_zero_still_re_randomise(insecure_test_key: PrivateKey) -> None:
-    """With weights 0, as every training starts, a passive party adds nothing: what it sends on must not show that."""
+    """With weights 0, as every training starts, a passive party adds nothing, and its message must not show that."""
     case = case_of(insecure_test_key, n_passive=3, epochs=1, n_batches=1)
     links = [vector for _, _, vector in wire_of(case).ciphertexts(ChainedResiduals)]
     links.append(wire_of(case).ciphertexts(Residuals)[0][2])
@@ -309,7 +309,9 @@ def test_parties_whose_terms_are_all_zero_still_re_randomise(insecure_test_key: 
 
 @pytest.mark.parametrize("model", ["logistic", "linear"])
 def test_a_rate_that_is_too_large_ends_no_training(insecure_test_key: PrivateKey, model: str) -> None:
-    """When it ended, and at whom, would tell what rows hold; the weights are those of the same computation in plain."""
+    """The time and the place of an end would reveal what rows hold; the weights are those of the same plain
+    computation.
+    """
     settings = replace(QUICK, learning_rate=60.0)
     case = case_of(insecure_test_key, model=model, settings=settings, epochs=20)
     seats = case.seats()

@@ -1,4 +1,4 @@
-"""A training by python-paillier, beside the same training by Blindfit's own arithmetic: one model, one loss."""
+"""A training by python-paillier and the same training by Blindfit's own arithmetic give one model and one loss."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ CASES: dict[str, dict[str, Any]] = {
 
 
 def reference_seat(case: Case, name: str) -> DataSeat:
-    """A seat whose every ciphertext is phe's; it draws other randomisers than its twin."""
+    """Return a party whose every ciphertext is phe's; it draws other randomisers than its twin."""
     seat, place = case.seat(name), case.names.index(name)
     seat.randomisers = FullExponent(case.key.public_key, uniform=seeded(place))
     if case.mask is not None:
@@ -59,7 +59,7 @@ def test_both_engines_give_the_same_bits(insecure_test_key: PrivateKey, name: st
     assert len(our_node.patience.losses) == (2 if own.parameters.hold_out_loss else 0)
     kernel = other.key.public_key.kernel
     assert isinstance(kernel, PheKernel)
-    assert kernel.counts.products > own.key.public_key.bits  # and it was that kernel which computed
+    assert kernel.counts.products > own.key.public_key.bits  # that kernel computed
 
 
 # --- the option ------------------------------------------------------------------------------------------------
@@ -87,8 +87,8 @@ def test_a_bad_value_is_one_line(project: World, override: str, said: str) -> No
 def test_the_option_is_shown_and_part_of_what_parties_agree_on(project: World) -> None:
     jobs = [load_job(project.root / "job.toml", given) for given in ([], ['paillier.engine="phe"'])]
     assert [job.parameters.to_parameters()["paillier.engine"] for job in jobs] == ["blindfit", "phe"]
-    assert '[paillier]  # who does arithmetic on ciphertexts\nengine = "blindfit"' in to_toml(jobs[0])
-    assert '[paillier]  # who does arithmetic on ciphertexts\nengine = "phe"' in to_toml(jobs[1])
+    assert '[paillier]  # engine of the arithmetic on ciphertexts\nengine = "blindfit"' in to_toml(jobs[0])
+    assert '[paillier]  # engine of the arithmetic on ciphertexts\nengine = "phe"' in to_toml(jobs[1])
     again = read_proposed(jobs[1].parameters.to_parameters())
     assert again.paillier.engine == "phe"
 
@@ -100,7 +100,7 @@ def test_it_does_nothing_where_nothing_is_encrypted() -> None:
 
 # --- processes ------------------------------------------------------------------------------------------------
 
-ROWS = 12  # of which each takes phe some 30 ms for each party and epoch
+ROWS = 12  # each row takes phe some 30 ms for each party and epoch
 
 # One batch of all rows, no jitter and no noise: then nothing depends on what a run draws at random.
 REPEATABLE = (
@@ -122,7 +122,9 @@ def weights(project: World, out: str) -> np.ndarray:
 
 @pytest.mark.timeout(200)
 def test_processes_train_the_same_model_with_a_key_of_full_size(project: World) -> None:
-    """Each run sums the columns in another order, which moves their means by some 2^-53; hence not bit for bit."""
+    """Each run sums the columns in another order, which moves their means by some 2^-53, so the models are not
+    bit-equal.
+    """
     for name in (name for name, role in ROLES.items() if role != "key-node"):
         project.edit(f"{name}.toml", "[policy]\n", f"[policy]\nmin_common = {ROWS}\n")
     for engine in ("blindfit", "phe"):
@@ -138,7 +140,7 @@ def test_processes_train_the_same_model_with_a_key_of_full_size(project: World) 
 def test_a_party_without_phe_refuses_before_any_data(project: World, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name.partition(".")[0] == "phe"]:
         monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "phe", None)  # who imports it finds that it is not there
+    monkeypatch.setitem(sys.modules, "phe", None)  # an import finds that it is missing
     with pytest.raises(BlindfitError) as refused:
         project.run('paillier.engine="phe"')
     assert "python-paillier is not installed" in str(refused.value)

@@ -1,4 +1,4 @@
-"""Taylor training, one test or more for each step of its table: what each makes is decrypted and compared."""
+"""Taylor training, at least one test for each step of its table: each result is decrypted and compared."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ weighted = pytest.mark.parametrize("weights", WEIGHTINGS, ids=lambda weights: "+
 
 
 def ready(key: PrivateKey, n_passive: int = 2, **changes: Any) -> tuple[Case, list[DataSeat]]:
-    """Seats after step 0, with some weights."""
+    """Return parties after step 0, with some weights."""
     case = case_of(key, n_passive=n_passive, **changes)
     seats = case.seats()
     rng = np.random.default_rng(7)
@@ -313,7 +313,7 @@ def test_step_5_a_number_past_gradient_and_noise_is_refused(
 def test_step_6_adds_up_to_the_hold_out_loss(
     insecure_test_key: PrivateKey, weights: dict[str, bool], model: str
 ) -> None:
-    """After each party: the scores of all before it, and the loss as if they were alone."""
+    """After each party there are the scores of all parties up to it, and the loss without the others."""
     case, seats = ready(insecure_test_key, model=model, **weights)
     rows, grid = case.held_out, case.grid
     for n, (scores, loss) in enumerate(held_out_locally(seats, rows, grid), start=1):
@@ -332,7 +332,7 @@ def test_step_6_adds_up_to_the_hold_out_loss(
 
 @pytest.mark.parametrize("model", ["logistic", "linear"])
 def test_a_diverged_loss_stays_within_its_bound(insecure_test_key: PrivateKey, model: str) -> None:
-    """That of weights which are held back: a key node that took a larger one would end the job, for what rows hold."""
+    """The loss is that of bounded weights: a key node that got a larger one would end the job because of the rows."""
     case, seats = diverged(insecure_test_key, model=model)
     rows, grid = case.held_out, case.grid
     *_, (_scores, loss) = held_out_locally(seats, rows, grid)

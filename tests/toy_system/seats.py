@@ -1,4 +1,4 @@
-"""What two parties and a key node do in a job of the toy system: a product of two columns in secret shares."""
+"""Two parties and a key node in a job of the toy system: a product of two columns in secret shares."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ToyJob(JobParameters):
     toy: ToySettings = ToySettings()
 
 
-# --- seats -------------------------------------------------------------------------------------------
+# --- roles -------------------------------------------------------------------------------------------
 
 
 class Holder:

@@ -1,4 +1,4 @@
-"""A system is one room and two entries: with them the toy runs between processes, as every other system does."""
+"""A system is one package and two entries: with them the toy runs between processes, as every other system does."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def party(name: str, role: str) -> dict[str, object]:
 
 
 def forked(project: Path, *arguments: str) -> Done:
-    """From a process that has imported the rest of Blindfit, and knows no toy."""
+    """Run in a process forked from one that has imported the rest of Blindfit, and does not know the toy."""
     process = Piped([sys.executable, "-m", "tests.toy_system", *arguments], cwd=project)
     said, errors = process.communicate(90)
     return Done(arguments, process.wait(), said, errors)

@@ -1,4 +1,4 @@
-"""How a coordinator checks and shows a job of the toy system."""
+"""The coordinator's checks and display of a job of the toy system."""
 
 from __future__ import annotations
 

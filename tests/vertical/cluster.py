@@ -1,4 +1,6 @@
-"""The parties of a vertical project, each a process that stays up, and a coordinator that watches how each one ends."""
+"""The parties of a vertical project, each a process that keeps running, and a coordinator that records
+each one's end.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ SMALL = (*TIMEOUTS, "taylor.batch_rows=30", "taylor.epochs=3")
 
 @dataclass
 class Patient(JobSession):
-    """A coordinator that cancels nothing before every party has found out for itself; `ends` is what each one says."""
+    """A coordinator that cancels nothing before every party has ended by itself; `ends` has each party's report."""
 
     ends: dict[str, BaseException | None] = field(default_factory=dict)
 
@@ -39,7 +41,7 @@ class Patient(JobSession):
 
 @dataclass
 class Cluster(World):
-    """Parties that are up at addresses, and jobs in which one of them is lost."""
+    """Running parties at addresses, and jobs in which one of them is lost."""
 
     small: tuple[str, ...] = SMALL  # overrides of job.toml
 
@@ -62,7 +64,7 @@ class Cluster(World):
     def lose(self, victim: str, order: Order, *overrides: str, job: str = "job.toml") -> Lost:
         """Run a job in which a party obeys an order, and start that party again.
 
-        A training whose end is revealed again counts each time: so many losses need an account that starts again.
+        A training whose end is revealed again counts each time, so this many losses need an account that starts again.
         """
         if any(override.startswith("taylor.resume") for override in overrides):
             done = self.blindfit("ledger", "bank.toml", "--reset-account", "rows", "--reason", "another loss")
@@ -79,7 +81,7 @@ class Cluster(World):
         return Lost(victim, session, error, code, ended - given, stopped - given)
 
     def points(self, *overrides: str) -> dict[str, list[str]]:
-        """What each party passes in an undisturbed training."""
+        """Return the points that each party passes in an undisturbed training."""
         for name in ROLES:
             self.path("run", name, POINTS).touch()
         self.train(*overrides)
@@ -101,7 +103,7 @@ class Cluster(World):
 
 
 async def _until_both_end(session: Patient, process: Forked) -> tuple[BlindfitError | None, float, float]:
-    """The job's error, when the job ended and when the process did."""
+    """Return the job's error, when the job ended and when the process did."""
     stopped = asyncio.create_task(_until_it_stops(process))
     error: BlindfitError | None = None
     try:
@@ -109,7 +111,7 @@ async def _until_both_end(session: Patient, process: Forked) -> tuple[BlindfitEr
     except BlindfitError as raised:
         error = raised
     ended = time.time()
-    with contextlib.suppress(TimeoutError):  # where it did not obey, which the caller sees
+    with contextlib.suppress(TimeoutError):  # the caller sees if it did not obey
         await asyncio.wait_for(stopped, HANGS_S)
     return error, ended, time.time() if stopped.cancelled() else stopped.result()
 
@@ -122,12 +124,12 @@ async def _until_it_stops(process: Forked) -> float:
 
 @dataclass(frozen=True)
 class Lost:
-    """How a job ended whose victim obeyed its order.
+    """End of a job whose victim obeyed its order.
 
     Attributes:
-        error: the coordinator's; None when the job was done all the same.
-        took_s: from the signal to the coordinator's answer.
-        stopped_s: from the signal to the end of the victim's process.
+        error: the coordinator's error; None if the job was done nevertheless.
+        took_s: seconds from the signal to the coordinator's answer.
+        stopped_s: seconds from the signal to the end of the victim's process.
     """
 
     victim: str
@@ -140,7 +142,7 @@ class Lost:
 
 @contextlib.contextmanager
 def running(world: World, small: tuple[str, ...] = SMALL) -> Iterator[Cluster]:
-    """Start the parties of a world, which is small enough for many trainings."""
+    """Start the parties of a world that is small enough for many trainings."""
     cluster = Cluster(world.at_addresses().root, roles=world.roles, small=small)
     try:
         cluster.start_watched(*ROLES)

@@ -1,4 +1,4 @@
-"""Every party of a vertical project in this process: as far as their seats, or a whole training from known secrets."""
+"""Every party of a vertical project in this process: up to their roles, or a whole training from known secrets."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ from tests.world import World
 
 
 class TrainingBegins(Exception):
-    """Every data party has its seat."""
+    """Every data party has its role."""
 
 
 class Seated:
-    """What stands in for the training's loop, and keeps what it is called with."""
+    """Replacement of the training's loop, which keeps its arguments."""
 
     def __init__(self) -> None:
         self.seats: dict[str, DataSeat] = {}
@@ -58,10 +58,10 @@ class Seated:
 
 
 def seated(project: World, *overrides: str, session: str = "s1") -> Seated:
-    """Runs the real parties until the training would begin.
+    """Run the real parties until the training would begin.
 
     Raises:
-        BlindfitError: what the first party that fails raised.
+        BlindfitError: error of the first party that fails.
     """
     made = Seated()
     with pytest.MonkeyPatch.context() as patch:
@@ -91,10 +91,10 @@ class Finished:
 
 
 def finished(project: World, *overrides: str, key: PrivateKey, session: str, noise: Noise | None = None) -> Finished:
-    """Runs it. The order of the rows is that of their ids, the key node's key and its noise are known.
+    """Run a whole training. The rows are in the order of their ids; the key node's key and its noise are known.
 
     Args:
-        noise: in place of the key node's.
+        noise: replacement for the key node's noise.
     """
     made, run = Finished(), taylor.run_data_party
 
@@ -157,7 +157,7 @@ def _run(project: World, overrides: tuple[str, ...], session: str) -> None:
 
 class WholeChannel(LocalChannel):
     def require_all_read(self, *, but: type[object]) -> None:
-        """A local network keeps no count of what is unread."""
+        """Do nothing: a local network does not count unread messages."""
 
 
 @contextmanager

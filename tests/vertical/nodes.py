@@ -1,4 +1,4 @@
-"""The nodes of a small vertical world, which stay up for several jobs.
+"""The nodes of a small vertical world, which keep running for several jobs.
 
 python -m tests.vertical.nodes DIRECTORY N   N small trainings; prints this process's memory in MiB after each
 """

@@ -1,5 +1,7 @@
-"""A training and a session that resumes it, at once: they would write over each other's checkpoints, and in shares,
-with one MAC key in both, one could use what the other told.
+"""A training and a session that resumes it cannot run at the same time.
+
+They would write over each other's checkpoints. In shares, with one MAC key in both, one could use what the other
+revealed.
 """
 
 from __future__ import annotations
@@ -30,8 +32,8 @@ OPTIONS = {
 
 
 class Begun:
-    """Data parties that are training, each once: at most one session of a training is under way. None ends before
-    `go_on` is set, however quick the machine is.
+    """Data parties that are training: at most one session of a training runs at a time. None ends before
+    `go_on` is set, on any machine.
     """
 
     def __init__(self, patch: pytest.MonkeyPatch, protocol: ModuleType) -> None:
@@ -50,7 +52,7 @@ class Begun:
 
 
 def refuses(node: PartyNode, job: Job[Any]) -> None:
-    """Each party for itself: another may have been restarted since."""
+    """Check that a party refuses; each party is asked, because another may have been restarted since."""
     name = node.settings.name
     me = Member(name, job.parties[name].role, "a:1", job.parties[name].dataset)
     with pytest.raises(PolicyRefused, match="is still running"):
@@ -58,7 +60,7 @@ def refuses(node: PartyNode, job: Job[Any]) -> None:
 
 
 async def both(nodes: World, root: Path, begun: Begun, system: str) -> list[Any]:
-    """What a training and one that resumes it end with."""
+    """Return the ends of a training and of one that resumes it."""
     job = load_job(root / "job.toml", list(OPTIONS[system]))
     async with nodes.up(job) as up:
         first = nodes.session(job, up)
@@ -67,7 +69,7 @@ async def both(nodes: World, root: Path, begun: Begun, system: str) -> list[Any]
             await asyncio.sleep(0.05)
         resumes = load_job(root / "job.toml", [*OPTIONS[system], f'{system}.resume="{first.id}"'])
         if system == "falcon":
-            for training in root.glob("state/*/checkpoints/*"):  # as in the midst of a check of MACs
+            for training in root.glob("state/*/checkpoints/*"):  # the state in the midst of a check of MACs
                 (training / CHECK_BEGUN).touch()
         for node in up.values():
             refuses(node, resumes)

@@ -1,4 +1,4 @@
-"""Calibration through the real job: what is in whose file, what predictions use, and when nothing is fitted."""
+"""Calibration through the real job: the parties' files, what predictions use, and jobs without a fit."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_after_linkage_it_is_fitted_to_sums_over_the_hold_out_rows(trained: tupl
     project, _ = trained
     linked = project.run("taylor.validation_fraction=0.5", job="linkage.toml")
     model = project.written("bank", linked.id, "model.json")
-    assert (model["slope"], model["offset"]) != (1.0, 0.0)  # what is fitted to so few rows is between 4 and 14
+    assert (model["slope"], model["offset"]) != (1.0, 0.0)  # the slope fitted to so few rows is between 4 and 14
     assert not {"slope", "offset"} & project.written("shop-a", linked.id, "model.json").keys()
     report = project.written("bank", linked.id, "report.json")
     assert report["evaluation"] is None

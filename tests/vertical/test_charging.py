@@ -1,4 +1,4 @@
-"""What a training under label DP is charged: by what it is, never by the name that somebody gave it."""
+"""A training under label DP is charged for what it computes, never for the name that somebody gave it."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_the_same_question_is_charged_once_by_whatever_name_it_is_asked_or_resum
 
 @pytest.mark.parametrize("digits", [-1, 1, 1000])
 def test_a_question_is_the_same_if_its_noise_is_computed_with_other_last_digits(bank, monkeypatch, digits):
-    """As another version or another machine may compute it."""
+    """Another version or another machine may compute it like this."""
     settings, store = bank
     charge(session("sunday", 0.5), settings, store, DRAWN)
     first = charge(session("monday", 1.0), settings, store, DRAWN)

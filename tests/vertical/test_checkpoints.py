@@ -1,4 +1,4 @@
-"""What a party keeps of a training that stopped."""
+"""Checkpoints that a party keeps of a training that stopped."""
 
 from __future__ import annotations
 

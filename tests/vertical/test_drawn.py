@@ -1,4 +1,4 @@
-"""A split is drawn only so often for the same people: a party that ended draws early could choose among them."""
+"""The same people get only so many draws of a split: a party that ended draws early could choose among them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Parties(dict[str, Party]):
         self.root, self.numbers = root, itertools.count()
 
     def draw(self, names: tuple[str, ...] = TWO, *, snapshot: str = "01") -> PublicRandomness:
-        """Return what all of them have in the end."""
+        """Return the draw that all of them have in the end."""
         network, number = LocalNetwork({name: ROLES[name] for name in names}, draw.TABLE), next(self.numbers)
 
         async def one(name: str) -> PublicRandomness:
@@ -65,7 +65,7 @@ class Parties(dict[str, Party]):
         return same
 
     def lose(self, name: str) -> None:
-        """A party has lost what it drew, or says so."""
+        """Remove the party's key of the draw, as a party does that has lost it or claims so."""
         self[name].store._db.execute("UPDATE draws SET key = NULL")
 
 
@@ -88,7 +88,7 @@ def test_what_was_drawn_is_drawn_once_for_the_same_people(parties: Parties) -> N
 
 
 def test_so_many_draws_and_no_more(parties: Parties) -> None:
-    """Whoever loses them, and whichever others take part."""
+    """The limit holds for any party that loses its draws, and any other parties."""
     drawn = []
     for number in range(MOST_MEMBERSHIP):
         drawn.append(parties.draw(TWO if number % 2 else tuple(ROLES)))
@@ -96,8 +96,9 @@ def test_so_many_draws_and_no_more(parties: Parties) -> None:
     assert len(set(drawn)) == MOST_MEMBERSHIP
     for names, snapshot in ((TWO, "01"), (TWO, "02"), (tuple(ROLES), "01")):
         with refused(
-            "{} draws of who is held out were begun for the people of {}, and more would place some of them: its "
-            "operator can start the account again (`blindfit ledger PARTY.TOML --reset-account DATASET --reason TEXT`)"
+            "{} draws of held-out rows were begun for the people of {}, and more would reveal the place of some of "
+            "them: its operator can start the account again (`blindfit ledger PARTY.TOML --reset-account DATASET "
+            "--reason TEXT`)"
         ) as told:
             parties.draw(names, snapshot=snapshot)
     (command,) = told.commands

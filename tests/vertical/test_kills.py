@@ -1,4 +1,6 @@
-"""Any process is killed at any step: whoever is left names it and why, and the training goes on to the same weights."""
+"""Any process is killed at any step: the others name it and the reason, and the training goes on to the
+same weights.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +18,10 @@ from tests.vertical.cluster import Cluster, Lost, running
 from tests.vertical.victim import Order
 from tests.world.vertical import DATA_PARTIES, ROLES, bank_and_shops, weights
 
-pytestmark = pytest.mark.timeout(300)  # parties start anew after each kill
-DEADLINE_S = 10.0  # a cut may last two seconds, an abort two more to be told
+pytestmark = pytest.mark.timeout(300)  # parties start again after each kill
+DEADLINE_S = 10.0  # a cut may last two seconds, the report of an abort two more
 STOP_S = 5.0
-KILLS, AT_A_TIME = 200, 20  # of each party
+KILLS, AT_A_TIME = 200, 20  # kills of each party
 
 # Without jitter, noise, a hold-out or a second batch, weights do not depend on the secret order of the rows.
 REPEATABLE = (
@@ -44,15 +46,17 @@ ALLOWED = "taylor.unsafe=['label-bits']"  # another layout of small batches on t
 
 @dataclass(frozen=True)
 class Begun:
-    """Parties that are up, and a training that had just begun when it was cut off; what it ends in undisturbed."""
+    """Running parties, and a training that was cut off just after its begin, with the result of an undisturbed run."""
 
     cluster: Cluster
     resume: str
-    undisturbed: str  # its session
+    undisturbed: str  # session of the undisturbed training
     weights: dict[str, np.ndarray]
 
     def goes_on_after(self, lost: Lost) -> None:
-        """To the weights of the undisturbed training; or every party had stored them before the victim was lost."""
+        """Check that the weights are those of the undisturbed training, or that every party had stored
+        its own before.
+        """
         ended = lost.session.id
         with contextlib.suppress(PolicyRefused):
             ended = self.cluster.train(self.resume)
@@ -78,7 +82,7 @@ def same(weights: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> Non
 
 
 def check(lost: Lost) -> None:
-    """That everybody who did not finish says who was lost and why."""
+    """Check that every party that did not finish reports which party was lost, and why."""
     assert lost.exit_code == -signal.SIGKILL
     assert isinstance(lost.error, BlindfitError)
     assert f"cannot reach {lost.victim} at localhost:" in str(lost.error)
@@ -92,7 +96,7 @@ def check(lost: Lost) -> None:
 
 
 def test_lost_while_rows_are_aligned(begun: Begun) -> None:
-    """Nothing can be resumed yet: the same job begins again."""
+    """The job cannot be resumed yet: the same job begins again."""
     expected = weights(begun.cluster, begun.cluster.train(*REPEATABLE))
     for victim, label in ALIGNMENT.items():
         lost = begun.cluster.lose(victim, Order(label), *REPEATABLE)
@@ -169,8 +173,9 @@ def test_sigterm_ends_a_party_within_5_seconds(begun: Begun, victim: str) -> Non
 @pytest.mark.parametrize("first", range(0, KILLS, AT_A_TIME))
 @pytest.mark.parametrize("victim", ROLES)
 def test_kills_at_random(begun: Begun, victim: str, first: int) -> None:
-    """Of each party: a quarter before there is anything to resume, the rest at any later point; half of them later by
-    up to 50 ms, in the middle of what was computed then."""
+    """A quarter of each party's kills come before there is anything to resume, the rest at any later point.
+
+    Half of them come up to 50 ms later, in the middle of what was computed then."""
     cluster, draw = begun.cluster, random.Random(f"{victim} {first}")
     expected = weights(cluster, cluster.train(*REPEATABLE))
     before = cluster.points(*REPEATABLE)[victim]
@@ -182,7 +187,7 @@ def test_kills_at_random(begun: Begun, victim: str, first: int) -> None:
         order = Order("", draw.randint(1, len(before if fresh else later)), draw.choice([0.0, 0.05 * draw.random()]))
         cluster.restore_checkpoints()
         lost = cluster.lose(victim, order, *(REPEATABLE if fresh else [begun.resume]))
-        if lost.error is not None:  # else the signal came when the job was done
+        if lost.error is not None:  # otherwise the signal came when the job was done
             check(lost)
             assert lost.took_s < DEADLINE_S
         if fresh:

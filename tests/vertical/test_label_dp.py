@@ -1,4 +1,4 @@
-"""Label DP of a whole vertical training, through the real parties: what one label changes, and what else is refused."""
+"""Label DP of a whole vertical training, through the real parties: the effect of one label, and other refusals."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ EPSILON, DELTA = 1.0, 1e-5
 LABEL_DP = f"privacy.epsilon={EPSILON}"
 SHORT = ("taylor.epochs=2", "split.test_fraction=0.1", "taylor.batch_rows=48")
 ROWS = 120  # half of a training's time is the alignment of its rows
-ALL_TRAINED = "split.test_fraction=0"  # then the one row of a rare value is in a batch, in whatever order
+ALL_TRAINED = "split.test_fraction=0"  # then the one row of a rare value is in a batch, for any order
 RANGE = (0.0, 10.0)
 
 
@@ -43,7 +43,7 @@ def all_features(made: Finished) -> np.ndarray:
 
 
 def flip(project: World, row: int, label: float) -> None:
-    """The label of the row that is the `row`-th by its id, published."""
+    """Change the label of the `row`-th row by id, and publish it."""
     table = pyarrow.csv.read_csv(project.root / "bank.csv")
     ids, labels = table["id"].to_pylist(), table["bought"].to_numpy().copy()
     labels[ids.index(sorted(ids)[row])] = label
@@ -56,8 +56,8 @@ def flip(project: World, row: int, label: float) -> None:
 def test_one_label_is_worth_one_draw_of_the_kept_noise_and_no_more(
     project: World, insecure_test_key: PrivateKey, model: str
 ) -> None:
-    """The whole training, all epochs, is a function of X^T (b y) + kept noise: what a label changes there, the noise
-    could have changed too, and then every party ends with the same weights, bit for bit. That change is at most what
+    """The whole training, all epochs, is a function of X^T (b y) + kept noise. What a label changes there, the noise
+    could have changed too; then every party ends with the same weights, bit for bit. That change is at most what
     the noise is made for."""
     job = (LABEL_DP, f"taylor.model={model}", *SHORT)
     if model == "linear":
@@ -94,13 +94,13 @@ def test_one_label_is_worth_one_draw_of_the_kept_noise_and_no_more(
 
 
 def assert_covered(parameters: TaylorParameters, rows: np.ndarray, change: np.ndarray, model: str) -> None:
-    """By noise as it is drawn; `rows` are all that could have been the one."""
+    """Check that the noise as drawn covers the change; `rows` are all that could have been the changed row."""
     grid, cross = parameters.grid, {"logistic": 1 / 2, "linear": 1.0}[model]
     longest = max(int(square) for square in np.sum(rows * rows, axis=1)) ** 0.5
     worst = 2 * cross * longest / 2**grid.feature_bits
     assert float(np.sum(change * change)) ** 0.5 / 2**grid.gradient_bits <= worst * (1 + 1e-9)
     assert gaussian_delta(parameters.kept_noise_std / worst, EPSILON) <= DELTA
-    assert gaussian_delta(parameters.kept_noise_std / (1.01 * worst), EPSILON) > DELTA  # and no more than it takes
+    assert gaussian_delta(parameters.kept_noise_std / (1.01 * worst), EPSILON) > DELTA  # no more noise than necessary
     kept = replace(parameters, noise_std=0.0)
     drawn = np.array(gradient_noise(NOISE_KEY, kept, ("shop-a", 1, 0), 4000), dtype=np.float64)
     assert faults_of_normal(drawn / 2.0**grid.gradient_bits, parameters.kept_noise_std) == []
@@ -178,7 +178,7 @@ def test_rows_of_persons_have_no_label_dp_of_rows(project: World) -> None:
 def test_one_class_alone_ends_no_job_under_label_dp(
     project: World, insecure_test_key: PrivateKey, test_labels: float
 ) -> None:
-    """Whether the rows of some split are all of one class is not to be asked for nothing."""
+    """Nobody may learn for free whether the rows of some split are all of one class."""
     job = (LABEL_DP, *SHORT, "taylor.epochs=1", "split.test_fraction=0.2")
     plan = finished(project, *job, key=insecure_test_key, session="one").plan
     labels = np.full(ROWS, int(test_labels))
@@ -210,7 +210,7 @@ def test_numbers_without_a_public_range_are_refused_before_the_session(project: 
 
 
 def test_under_label_dp_nothing_but_the_range_scales_labels(project: World) -> None:
-    """A mean or a deviation of the labels would be released beside them."""
+    """A mean or a deviation of the labels would be released in addition."""
     with_numbers(project, np.array([-50.0, 0.0, 5.0, 10.0, 50.0] * (ROWS // 5)), RANGE)
     y = seated(project, LABEL_DP, "taylor.model=linear").seats["bank"].y
     assert y is not None
@@ -221,7 +221,7 @@ def test_under_label_dp_nothing_but_the_range_scales_labels(project: World) -> N
 def test_without_label_dp_one_label_far_out_ends_no_job(
     project: World, label_range: tuple[float, float] | None, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Nobody is to learn of it by a refusal; its own operator is told."""
+    """Nobody may learn of it by a refusal; only the party's own operator is warned."""
     write_rows(project, 600)
     labels = np.random.default_rng(0).uniform(0, 10, 600)
     labels[7] = 1e9

@@ -1,4 +1,4 @@
-"""The jitter of labels that are numbers: one draw in the label's units, whatever splits and scales trainings have."""
+"""The jitter of numeric labels: one draw in the label's units, for any splits and scales of trainings."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from tests.world.vertical import DATA_PARTIES, bank_and_shops, with_numbers
 ROWS = 120
 CHANGED = 30  # people whose labels change, and all scales with them
 SPLITS = (0.1, 0.15, 0.2, 0.25, 0.3)
-LINEAR = ("taylor.model=linear", 'taylor.unsafe=["label-bits"]')  # as if the account had room
+LINEAR = ("taylor.model=linear", 'taylor.unsafe=["label-bits"]')  # as if the account had room for every training
 
 
 class Shown:
-    """What gradients are made of, back in the label's units: a passive party knows mean and scale well."""
+    """Inputs of the gradients, back in the label's units: a passive party knows mean and scale well."""
 
     def __init__(self, project: World, monkeypatch: pytest.MonkeyPatch) -> None:
         self._project, self._prepare = project, training.prepare
@@ -57,7 +57,7 @@ def bank_of_numbers(root: Path, label_range: tuple[float, float] | None = None) 
 def test_many_trainings_on_other_splits_and_scales_show_the_same_number_of_each_person(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A draw of its own for each scale would average out: a quarter of a deviation becomes a twelfth after ten."""
+    """If each scale had its own draw, they would average out: a quarter of a deviation becomes a twelfth after ten."""
     project, labels = bank_of_numbers(tmp_path)
     shown, seen, unit = Shown(project, monkeypatch), [], labels.std()
     for number, fraction in enumerate(2 * SPLITS):
@@ -113,7 +113,7 @@ def test_the_unit_is_half_of_the_declared_range_and_stays_when_the_range_changes
 
 
 def test_a_label_beyond_its_range_is_clipped_after_its_jitter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Clipped before, it would show its jitter, and in a wider range the label."""
+    """A label clipped before would show its jitter, and in a wider range the label."""
     project, labels = bank_of_numbers(tmp_path, (45.0, 55.0))
     numbers = np.array(list(Shown(project, monkeypatch).labels("s1").values()))
     assert (labels > 60).any()

@@ -1,4 +1,4 @@
-"""When a training of numbers ends tells nobody anything of labels, as long as no hold-out loss decides it."""
+"""The epoch at which a training of numbers ends reveals nothing about labels, unless a hold-out loss decides it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ROWS, EPOCHS = 90, 4
 
 
 def epochs_told(root: Path, labels: np.ndarray, *overrides: str) -> dict[str, object]:
-    """By role that is told of it, with labels that nobody but the bank has."""
+    """Return the reported number of epochs by role, with labels that only the bank has."""
     root.mkdir()
     project = bank_and_shops(root, rows=ROWS, epochs=EPOCHS)
     with_numbers(project, labels)
@@ -25,7 +25,7 @@ LABELS = np.random.default_rng(5).normal(size=ROWS)
 
 
 def test_by_default_every_epoch_runs_whatever_the_labels(tmp_path: Path) -> None:
-    """Also with one that is far out."""
+    """One label may be far out."""
     other = LABELS.copy()
     other[3] = 1e6
     one = epochs_told(tmp_path / "one", LABELS)
@@ -34,6 +34,6 @@ def test_by_default_every_epoch_runs_whatever_the_labels(tmp_path: Path) -> None
 
 
 def test_where_a_hold_out_loss_decides_the_labels_do(tmp_path: Path) -> None:
-    """The defence off: an early stop is of the labels."""
+    """Without the defence, the labels decide an early stop."""
     told = epochs_told(tmp_path / "one", LABELS, "taylor.patience=1", "taylor.tolerance=0.9")
     assert all(int(str(epochs)) < EPOCHS for epochs in told.values())

@@ -1,4 +1,4 @@
-"""Through the real job: the key node's comparison of filters takes minutes of a core, and ends with its session."""
+"""In the real job, the key node's comparison of filters takes minutes of a core, and ends with its session."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LONGEST_S = 20  # even if nobody ends it
 def test_a_comparison_ends_with_its_session_and_takes_no_thread_of_others(
     timeout: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else linkages that are cancelled take the key node all its threads."""
+    """Otherwise cancelled linkages would take all threads of the key node."""
     comparing: set[str] = set()
 
     def slow(first: Any, _second: Any, _floor: float, on_progress: matching.Progress) -> Iterator[matching.Pairs]:

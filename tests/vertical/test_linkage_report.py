@@ -1,4 +1,4 @@
-"""The key node's own file on a linkage: what it found, for its owner alone."""
+"""The key node's own file on a linkage: its findings, only for its owner."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A party that stays up does not grow: an ended session keeps how it ended, and nothing of its work."""
+"""A party that keeps running does not grow: an ended session keeps only how it ended, and nothing of its work."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ BIG = (Prepared, RandomiserPool, Transcript, Link)
 
 
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[weakref.ref[Any]]:
-    """Every big member of a session that is made from now on."""
+    """Return every big member of a session that is made from now on."""
     made: list[weakref.ref[Any]] = []
     for kind in BIG:
 
@@ -49,14 +49,14 @@ async def until_it_trains(job: JobSession, node: Any) -> None:
 
 
 def test_an_ended_session_lets_go_of_its_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Done, cancelled, failed."""
+    """The sessions end as done, cancelled and failed."""
     made = counted(monkeypatch)
 
     def fails(*_: Any) -> None:
         raise DataError("this disk is full")
 
     async def held(nodes: dict[str, PartyNode], *ends: str) -> set[str]:
-        """What is left of the sessions, of which the newest ended so at some party."""
+        """Return what is left of the sessions; at some party the newest has ended in this state."""
         sessions = [list(node.sessions._sessions.values()) for node in nodes.values()]
         newest = {some[-1].state for some in sessions}  # a party may fall with another one before it is cancelled
         assert {len(some) for some in sessions} == {len(ends)}

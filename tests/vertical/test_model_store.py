@@ -1,4 +1,4 @@
-"""The store of model parts: what was signed is read, what was changed is not."""
+"""The store of model parts reads what was signed, and refuses what was changed."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_whatever_was_changed_is_noticed(store, what):
 
 
 def test_a_key_that_is_in_the_file_is_not_believed(store, tmp_path):
-    """Whoever can write the file can sign it anew, with a key of their own."""
+    """An attacker who can write the file can sign it again, with another key."""
     part = part_of(seed=9).to_dict()
     key = SigningKey.load_or_create(tmp_path / "x")
     content = written.encode_signed_json({**part, "session": SESSION}, key)
@@ -88,7 +88,7 @@ def test_a_model_of_another_session_is_not_this_ones(store):
 
 
 def test_a_signed_file_that_is_no_model_is_named(store, tmp_path):
-    """As a party of another version may have written it."""
+    """A party of another version may have written it."""
     key = SigningKey.load_or_create(tmp_path / "model_key.pem")
     content = written.encode_signed_json({**part_of().to_dict(), "weights": 3, "session": SESSION}, key)
     store.path(SESSION).write_bytes(content)

@@ -14,7 +14,7 @@ from blindfit.parties.vertical import alignment
 
 
 def test_rows_of_equal_draws_keep_their_order() -> None:
-    """All parties must have the same order, whichever way their NumPy sorts."""
+    """All parties must have the same order, with any NumPy."""
     draws = np.arange(1000) % 3
     randomness: Any = SimpleNamespace(orders_by_count=False, draws=lambda _purpose, _names: draws)
     aligned: Any = SimpleNamespace(positions=np.arange(1000), mask_enc=object())

@@ -1,4 +1,4 @@
-"""What a data party makes of its aligned rows: the scale is that of the rows that are trained on, and of no other."""
+"""A data party prepares its aligned rows: only the rows that are trained on decide the scale."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def aligned_rows() -> PartyRows:
 
 
 def with_other(rows: PartyRows, positions: np.ndarray) -> PartyRows:
-    """Far larger features and labels at these positions."""
+    """Return the rows with far larger features and labels at these positions."""
     features, labels = rows.features.copy(), np.array(rows.labels)
     features[positions] += 1e6
     labels[positions] += 1e6
@@ -59,7 +59,7 @@ def test_the_scale_is_that_of_the_training_rows() -> None:
 
 @pytest.mark.parametrize("held_out", [PLAN.test, PLAN.validation], ids=["test", "hold-out loss"])
 def test_rows_that_are_held_out_have_no_say_in_it(held_out: np.ndarray) -> None:
-    """A score of them would else be better than that of rows nobody has seen."""
+    """Otherwise their score would be better than that of rows nobody has seen."""
     rows = aligned_rows()
     before, after = prepared(rows), prepared(with_other(rows, held_out))
     assert scale_of(after) == scale_of(before)
@@ -68,7 +68,7 @@ def test_rows_that_are_held_out_have_no_say_in_it(held_out: np.ndarray) -> None:
 
 
 def test_gradients_depend_on_numbers_only_through_their_jitter() -> None:
-    """Mean and deviation are in them too: those of true labels would give their differences from split to split."""
+    """Mean and deviation have jitter too: those of true labels would give their differences from split to split."""
     rows, jitter = aligned_rows(), np.random.default_rng(7).normal(size=N_ROWS)
     linear = replace(CHOSEN, model="linear")
     made = prepare(rows, NAMES, linear, ORDER, active=True, jitter=jitter)
@@ -81,7 +81,7 @@ def test_gradients_depend_on_numbers_only_through_their_jitter() -> None:
 
 
 def test_slots_without_a_row_have_no_say_in_it() -> None:
-    """After linkage a slot in which this party has no row is all zeros."""
+    """A slot in which this party has no row after linkage is all zeros."""
     positions = np.arange(N_ROWS)
     positions[PLAN.train[::3]] = -1
     rows = aligned_rows().take(positions)
@@ -92,7 +92,7 @@ def test_slots_without_a_row_have_no_say_in_it() -> None:
 
 
 def test_a_column_that_is_constant_in_training_keeps_its_place() -> None:
-    """To leave it out would tell the others of it, and to refuse it would tell the row that makes it vary."""
+    """Leaving it out would reveal it to the others, and refusing it would reveal the row that makes it vary."""
     rows = aligned_rows()
     rows.features[PLAN.train, 1] = 7.0
     made = prepared(rows)
@@ -102,7 +102,7 @@ def test_a_column_that_is_constant_in_training_keeps_its_place() -> None:
 
 
 def test_rows_are_bounded_before_those_that_stand_out_are_shortened() -> None:
-    """Ten long rows share a direction with a short one, and leave it alone there once they are bounded."""
+    """Ten long rows share a direction with a short one. Once they are bounded, only the short one has length there."""
     signs, train = np.random.default_rng(1).choice([-1.0, 1.0], (N_ROWS, len(NAMES))), PLAN.batches[0]
     sizes = np.tile([0.6, 1.05, 1.0], (N_ROWS, 1))
     sizes[train, :2] = 0.0

@@ -84,7 +84,7 @@ def test_a_killed_party_is_named_and_the_training_goes_on_to_the_same_weights(tm
 
 
 def _run_until_killed(project: World, victim: str, epoch: int) -> str:
-    """Its session, of which the victim had kept that epoch."""
+    """Run until the party is killed; return the session, of which the victim had kept that epoch."""
     started: dict[str, Child] = {}
     found: list[Path] = []
     ended = threading.Event()

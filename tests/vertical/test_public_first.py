@@ -1,4 +1,4 @@
-"""A job that is wrong in public is refused for that, whatever the rows hold: no party looks at its rows before."""
+"""A job that is wrong in public is refused for that, for any rows: no party looks at its rows before."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def parties(tmp_path: Path) -> Iterator[dict[str, Party]]:
 
 @pytest.fixture
 def rows_seen(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What was asked about rows, by the name of the method."""
+    """Questions about rows, by the name of the method."""
     seen: list[str] = []
     for owner, name in ((scored, "content_of"), (Source, "batches")):
         found = getattr(owner, name)

@@ -1,4 +1,4 @@
-"""What trainings on the same people may not give away together: labels by their batches, features by their scores."""
+"""Trainings on the same people must not reveal too much together: labels by their batches, features by their scores."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.world.vertical import bank_and_shops, label_bits, write_rows
 
 SHOPS = ("shop-a", "shop-b")
 ROWS = 120  # half of the time is their alignment
-TWO_BATCHES = 210  # of each of the sizes below
+TWO_BATCHES = 210  # rows of each of the sizes below
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def layouts(project: World) -> list[float]:
 
 @pytest.fixture
 def two_layouts(project: World) -> World:
-    """A bank whose account has room for one layout more than the two that were trained on."""
+    """A bank whose account has room for one more layout than the two that were trained on."""
     write_rows(project, TWO_BATCHES)
     project.set("datasets.rows.label_rate", RATE, "bank")
     seated(project, session="one")
@@ -64,7 +64,9 @@ def two_layouts(project: World) -> World:
 
 def refused_layout(project: World, session: str) -> str:
     """Return the words in which a third layout is refused, which other parties get in full."""
-    with pytest.raises(PolicyRefused, match=r"bank refuses .*: label bits: with other trainings on the same") as caught:
+    with pytest.raises(
+        PolicyRefused, match=r"bank refuses .*: label bits: with earlier trainings on the same"
+    ) as caught:
         seated(project, OTHER_BATCHES[1], session=session)
     over = error_codes.error_of(error_codes.status_of(caught.value), peer="bank")
     assert str(over) == str(caught.value)
@@ -86,7 +88,7 @@ def test_the_same_training_again_is_free_and_other_batches_add_up(two_layouts: W
 
 
 def test_where_a_training_may_end_counts_in_each_session(project: World) -> None:
-    """A training that runs every epoch has no such bits, and one that is resumed those of the epochs that follow."""
+    """A training that runs every epoch has no such bits; a resumed one has those of the epochs that follow."""
     seated(project, "taylor.epochs=8", session="one")
     seated(project, "taylor.epochs=8", session="again")
     seated(project, "taylor.epochs=16", "taylor.tolerance=0.01", session="other")
@@ -119,11 +121,11 @@ def test_a_layout_is_refused_in_the_same_words_whatever_was_revealed_before(two_
 
 
 def test_a_new_snapshot_of_the_labels_begins_no_count_again(two_layouts: World) -> None:
-    """Not by the same rows, nor by one row fewer in another order and with ids in upper case."""
+    """Neither the same rows nor one row fewer, in another order and with ids in upper case, start the count again."""
     bits, said = layouts(two_layouts), refused_layout(two_layouts, "third")
     two_layouts.publish("bank")
     assert refused_layout(two_layouts, "fourth") == said
-    with pytest.raises(PolicyRefused, match="label bits: with other trainings on the same people before"):
+    with pytest.raises(PolicyRefused, match="label bits: with earlier trainings on the same people"):
         seated(two_layouts, session="first-again")
     for name in ("bank", *SHOPS):
         table = pyarrow.csv.read_csv(two_layouts.root / f"{name}.csv").sort_by("x0")[1:]
@@ -167,7 +169,7 @@ def test_what_makes_the_same_equations_is_the_same_layout(project: World) -> Non
 
 @pytest.mark.parametrize("changed", [0, 1])
 def test_labels_that_are_published_again_are_new_equations(project: World, changed: int) -> None:
-    """Whether any label changed, and so what it is now, is not for others to find out from what is refused."""
+    """Others must not find out from a refusal whether a label changed."""
     seated(project)
     labels = project.table("bank")["bought"]
     project.columns("bank", bought=[1 - label if place < changed else label for place, label in enumerate(labels)])
@@ -185,7 +187,7 @@ def test_columns_that_a_partner_publishes_anew_are_new_equations(project: World)
 
 def test_under_label_dp_no_layout_is_counted(project: World) -> None:
     seated(project, "privacy.epsilon=1.0")
-    assert label_bits(project) == []  # nor an end
+    assert label_bits(project) == []  # the end is not counted either
 
 
 # --- features ------------------------------------------------------------------------------------------------
@@ -223,10 +225,10 @@ def test_test_rows_are_scored_by_one_model_and_the_next_training_ends_before_it_
             scored.question
         }
     with refused(
-        "some of these rows have had scores of {}, the most that it allows of a row (the weights or gradients "
-        "of a training are one model, a model of another active party counts for every row, and a new snapshot changes "
-        'nothing): predict with an earlier model, train with falcon.weights = "shared" or falcon\'s privacy.epsilon, '
-        "or have its operator start the account again "
+        "some of these rows have had scores of {}, which is the limit of a row. The weights or gradients "
+        "of a training count as one model; a model of another active party counts for every row; and a new snapshot "
+        'changes nothing. Predict with an earlier model, train with falcon.weights = "shared" or falcon\'s '
+        "privacy.epsilon, or have its operator start the account again "
         "(`blindfit ledger PARTY.TOML --reset-account DATASET --reason TEXT`)"
     ) as told:
         seated(project, *QUICK, "taylor.l2=0.5", session="two")
@@ -240,8 +242,10 @@ def test_test_rows_are_scored_by_one_model_and_the_next_training_ends_before_it_
 def test_test_rows_that_another_model_has_scored_end_a_training_before_it_begins(
     tmp_path: Path, real_key: PrivateKey
 ) -> None:
-    """Rows that train have room for a model; those to be tested have had theirs from a prediction. With one passive
-    party: with two, gradients have another learner than scores, and then a model counts for every row.
+    """Training rows have room for a model; the test rows have had theirs from a prediction.
+
+    There is one passive party. With two, gradients have another learner than scores, and then a model counts for every
+    row.
     """
     project = four_columns(bank_and_shops(tmp_path, rows=120, shops=("shop-a",)))
     tested = finished(project, *QUICK, key=real_key, session="one").plan.test
@@ -257,10 +261,10 @@ def test_test_rows_that_another_model_has_scored_end_a_training_before_it_begins
 
 
 def test_rows_that_scores_would_reveal_are_published_by_a_declaration_only(project: World) -> None:
-    """Three columns: the operator declares that no scores are given, and others see that whatever the rows hold."""
+    """There are three columns. The operator declares that no scores are given, and others see this for any rows."""
     project.set("datasets.rows.models_per_row", None, *SHOPS)
     with refused(
-        'set {}.models_per_row = 0 to give no scores, or {}.models_per_row = "unlimited" if its features are no secret'
+        'set {}.models_per_row = 0 to give no scores, or {}.models_per_row = "unlimited" if its features are not secret'
     ) as told:
         project.publish("shop-a")
     assert "shop-a: datasets.rows: a party that gets scores could compute its features: it has 3" in told.text

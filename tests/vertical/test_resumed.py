@@ -31,7 +31,7 @@ def project(request: pytest.FixtureRequest, tmp_path: Path) -> World:
 
 
 def move_to_table(project: World, name: str, server: PostgresServer) -> None:
-    """The party's rows, in a table of the server alone."""
+    """Move the party's rows into a table of the server, and remove the file."""
     path, table = project.root / f"{name}.csv", name.replace("-", "_")
     rows = pyarrow.csv.read_csv(path)
     declared = ", ".join(f'"{field.name}" {COLUMN_TYPES[str(field.type)]}' for field in rows.schema)
@@ -44,7 +44,7 @@ def move_to_table(project: World, name: str, server: PostgresServer) -> None:
 
 
 def stopped_after(epoch: int, project: World) -> str:
-    """A training that is lost when a party has kept this epoch; its session."""
+    """Interrupt a training when a party has kept this epoch; return its session."""
     keep, sessions = Checkpoints.keep, set()
 
     def lost(self: Checkpoints, kept: int, go_on: bool, state: Any) -> None:
@@ -68,7 +68,7 @@ def test_it_ends_in_the_weights_of_one_that_ran_through_and_is_charged_once(proj
         kept = project.root / f"state/{name}/checkpoints"
         shutil.copytree(kept, project.root / "begun" / name)
         for epoch in (project.root / "begun" / name).glob("*/epoch-*.json"):
-            epoch.unlink()  # the secrets alone: it will run through
+            epoch.unlink()  # only the secrets remain: the training will run through
     resumed = project.run(*JOB, f"taylor.resume={begun}", "timeouts.step_s=30").id
     for name in ROLES:
         shutil.rmtree(project.root / f"state/{name}/checkpoints")
@@ -81,7 +81,7 @@ def test_it_ends_in_the_weights_of_one_that_ran_through_and_is_charged_once(proj
 
 
 def test_it_does_not_go_on_among_other_parties(tmp_path: Path) -> None:
-    """What differs then in the answers to one and the same epoch is a party's columns."""
+    """Two answers to the same epoch would then differ by a party's columns."""
     project = bank_and_shops(tmp_path, rows=60)
     begun = stopped_after(1, project)
     first, _, rest = (tmp_path / "job.toml").read_text().partition("[parties.shop-b]")

@@ -1,4 +1,4 @@
-"""A restored backup refunds no training under label DP: everybody who took part holds a receipt, and shows it."""
+"""A restored backup refunds no training under label DP: every party that took part has a receipt, and shows it."""
 
 from __future__ import annotations
 
@@ -44,8 +44,9 @@ OTHERS = ("shop", "notary")
 
 @dataclass
 class House(World):
-    """A bank that is charged for trainings with a shop and a notary, and a coordinator: all that they say of it, and
-    not the training itself."""
+    """A bank that is charged for trainings with a shop and a key node, and a coordinator.
+
+    They exchange all messages about the charge, without the training itself."""
 
     budget: float = WIDE
     stores: dict[str, Store] = field(default_factory=dict)
@@ -74,7 +75,7 @@ class House(World):
         self.open()
 
     def forget(self, *names: str) -> None:
-        """They lose their receipts."""
+        """Remove the receipts of these parties."""
         for name in names:
             if name == "coordinator":
                 self.coordinator.path.unlink()
@@ -84,7 +85,7 @@ class House(World):
     def train(
         self, epsilon: float, name: str = "s1", wire: Wire = lambda _s, _r, _k, data: data, *, present: bool = True
     ) -> Charged:
-        """As coordinator and parties do it, from the proposal to where the training would begin."""
+        """Run all that coordinator and parties do from the proposal to the point where the training would begin."""
         key = self.bank.receipts.public_key
         for held in self.coordinator.of("bank", key) if present else []:
             self.bank.receipts.take(held, by="coordinator")
@@ -143,7 +144,7 @@ def house(tmp_path: Path) -> Iterator[House]:
 
 
 def random_rollback(house: House, seed: int) -> None:
-    """Some trainings, a backup, more trainings, the backup restored; of three who hold receipts one has kept them."""
+    """Run trainings, back up, train again, and restore the backup; of three parties with receipts one has kept them."""
     rng = random.Random(seed)
 
     def trainings(what: str) -> None:
@@ -171,7 +172,7 @@ def random_rollback(house: House, seed: int) -> None:
 
 
 def train_with_strangers(house: House, name: str) -> None:
-    """A ledger that goes on after it was restored: what it spends then stands for nothing that was lost."""
+    """Train with a ledger that goes on after it was restored: its new charges replace nothing that was lost."""
     stores = [house.stores[other] for other in OTHERS]
     held = [store.reader().receipt_held("bank", "people") for store in stores]
     coordinator, house.coordinator = house.coordinator, HeldReceipts(house.root / name / "receipts.sqlite")
@@ -214,7 +215,7 @@ def test_what_was_lost_counts_against_the_budget(tmp_path: Path) -> None:
 
 
 def test_a_training_that_was_paid_before_is_refused_too(house: House) -> None:
-    """It would send noisy gradients once more, and the ledger does not know what else it has paid for."""
+    """The training would send noisy gradients again, and the ledger does not know what else it has paid for."""
     house.train(0.1, "first")
     copy = house.back_up()
     house.train(0.1, "lost")
@@ -224,7 +225,7 @@ def test_a_training_that_was_paid_before_is_refused_too(house: House) -> None:
 
 
 def test_before_the_training_and_from_everybody(tmp_path: Path) -> None:
-    """The parties themselves, with their files and seats: as far as where the training would begin."""
+    """The parties themselves run, with their files and roles, up to the point where the training would begin."""
     project = bank_and_shops(tmp_path)
     database, copy = tmp_path / "state/bank/party.sqlite", tmp_path / "backup.sqlite"
     seated(project, "privacy.epsilon=0.5", session="s1")
@@ -306,7 +307,7 @@ def test_a_receipt_that_the_bank_did_not_sign_is_refused_and_freezes_nothing(hou
 
 @pytest.mark.parametrize("change", ["statement", "signature", "key"])
 def test_what_the_bank_did_not_sign_is_not_kept(house: House, change: str) -> None:
-    """Kept, it would be shown at the next training and refused there."""
+    """If it were kept, it would be shown at the next training and refused there."""
     with pytest.raises(MalformedMessage) as refused:
         house.train(0.1, wire=tampered(ReceiptGiven, **{change: bytes(64)}))
     assert (refused.value.culprit, refused.value.field) == ("bank", "receipt")

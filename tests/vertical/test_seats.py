@@ -1,4 +1,4 @@
-"""The seats that parties take in a training, as their job and their rows make them: bounds, jitter, a resumed order."""
+"""The roles of parties in a training, as their job and their rows make them: bounds, jitter, a resumed order."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def project(tmp_path: Path) -> World:
 
 def test_a_key_node_with_rows_takes_no_seat() -> None:
     refuse_dataset(Member("keys", "key-node", "", ""))
-    with pytest.raises(PolicyRefused, match="keys refuses the job: dataset: a key node has none"):
+    with pytest.raises(PolicyRefused, match="keys refuses the job: dataset: a key node has no dataset"):
         refuse_dataset(Member("keys", "key-node", "", "loans"))
 
 
@@ -62,7 +62,7 @@ def test_the_parties_bounds_make_up_one(norm_bound: float, columns: tuple[int, .
 def test_label_dp_shortens_every_row_of_all_parties_to_the_bound(
     project: World, overrides: list[str], norm_bound: float
 ) -> None:
-    """The noise is made for one label of a row of norm R. Every party cuts what it holds of a row to its own part."""
+    """The noise covers one label of a row of norm R. Every party cuts its part of a row to its own part of R."""
     made = seated(project, LABEL_DP, ALL_TRAINED, *overrides)
     bound = norm_bound * ALL_COLUMNS**0.5 * 2**FEATURE_BITS
     blocks = [made.seats[name].features for name in DATA_PARTIES]
@@ -80,7 +80,7 @@ def norms(rows: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("party", ["bank", "shop-a"])
 def test_label_dp_of_rows_is_not_promised_of_persons(project: World, party: str) -> None:
-    """A person of three rows would have three times the epsilon that the ledger says."""
+    """A person with three rows would have three times the epsilon of the ledger."""
     project.set("datasets.rows.person", "name", party)
     project.set("datasets.rows.quasi_identifiers", None, party)
     if party == "bank":
@@ -97,7 +97,7 @@ def test_label_dp_of_rows_is_not_promised_of_persons(project: World, party: str)
 
 
 def jitter_of(made: Seated) -> np.ndarray:
-    """What the active party added to its labels' terms."""
+    """Return what the active party added to its labels' terms."""
     bank, grid = made.seats["bank"], made.parameters.grid
     assert bank.y is not None  # the active party's
     plain = grid.label_terms(bank.y, np.zeros(len(bank.y)))
@@ -131,7 +131,7 @@ def test_a_resumed_training_has_the_order_and_the_jitter_that_it_began_with(proj
 
 @pytest.fixture
 def jitters(monkeypatch: pytest.MonkeyPatch) -> list[dict[int, float]]:
-    """Of each training from now on: the jitter of each person, by the digest that the active party knows."""
+    """Jitter of each person in each training from now on, by the digest that the active party knows."""
     found: list[dict[int, float]] = []
     drawn_for = Taylor.draw_jitter
 
@@ -178,7 +178,7 @@ def test_a_person_has_the_same_jitter_in_a_new_snapshot_and_another_for_another_
     assert one.keys() == other.keys()
     changed = [person for person in one if one[person] != other[person]]
     assert len(changed) == 40
-    assert not set(one.values()) & {other[person] for person in changed}  # of 2^52 values each
+    assert not set(one.values()) & {other[person] for person in changed}  # each of 2^52 values
 
 
 def test_another_label_column_or_model_is_another_draw(project: World, jitters: list[dict[int, float]]) -> None:
@@ -210,7 +210,7 @@ def is_same(one: DataSeat, other: DataSeat) -> bool:
 
 @pytest.mark.parametrize("party", ["bank", "shop-a"])
 def test_a_training_is_resumed_on_the_rows_that_it_began_with(project: World, party: str) -> None:
-    """Kept positions would point at other rows, and a label that changed would be released beside the old one."""
+    """Kept positions would point at other rows, and a changed label would be released in addition to the old one."""
     begun = seated(project)
     table = project.root / f"{party}.csv"
     header, first, *rows = table.read_text().splitlines()
@@ -219,5 +219,5 @@ def test_a_training_is_resumed_on_the_rows_that_it_began_with(project: World, pa
     resumed = seated(project, "taylor.resume='s1'", session="s2")
     assert is_same(begun.seats[party], resumed.seats[party])
     project.publish(party, remove_older=True)
-    with pytest.raises(DataError, match="the snapshot that s1 read is not here any more"):
+    with pytest.raises(DataError, match="the snapshot that s1 read no longer exists here"):
         seated(project, "taylor.resume='s1'", session="s3")

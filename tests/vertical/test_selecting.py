@@ -143,7 +143,7 @@ def test_check_says_how_much_all_folds_and_the_training_reveal(tmp_path: Path) -
 
 
 def test_check_warns_of_columns_that_any_number_of_trainings_may_reveal(tmp_path: Path) -> None:
-    """The noise of each training is drawn anew, so many trainings average it out."""
+    """Each training draws its own noise, so many trainings average it out."""
     world = bank_and_shops(tmp_path, rows=300)
     warned = [finding.text for finding in world.check(*GRID) if (finding.level, finding.about) == ("warning", "select")]
     assert len(warned) == 1

@@ -1,4 +1,6 @@
-"""What is printed while a job runs, and what Ctrl-C leaves: in a terminal it goes to every process of the run."""
+"""Lines that a job prints while it runs, and the state after Ctrl-C, which a terminal sends to every process of the
+run.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ from tests.world import World
 from tests.world.vertical import bank_and_shops
 
 DEADLINE_S = 120
-EPOCHS = 30  # so many that none ends before it is stopped, however late that is heard
+EPOCHS = 30  # enough that none ends before it is stopped, even if the stop comes late
 
 
 @pytest.fixture
@@ -29,7 +31,7 @@ def project(tmp_path: Path) -> World:
 
 
 def interrupted(project: World, until: str, *words: str) -> tuple[int, str, str]:
-    """A run that is stopped once it has printed what this is a pattern of; without it, once it has begun a process."""
+    """Run a job and stop it once it has printed a match of this pattern; without one, once it has begun a process."""
     process = subprocess.Popen(
         project.command("run", "job.toml", "--out", "out", "--set", "taylor.patience=0", *words),
         cwd=project.root,
@@ -60,7 +62,7 @@ def interrupted(project: World, until: str, *words: str) -> tuple[int, str, str]
 def test_a_training_that_is_stopped_says_so_and_goes_on_from_its_last_epoch(project: World) -> None:
     code, said, errors = interrupted(project, rf"epoch ([3-9]|\d\d) of {EPOCHS}, hold-out loss 0\.\d{{4}}")
     assert code == 130
-    assert re.match(r"stopped: the parties were told to end vertical-[0-9a-f]{8}\n", errors)
+    assert re.match(r"stopped: the parties received the order to end vertical-[0-9a-f]{8}\n", errors)
     assert "Traceback" not in errors
     (session,) = re.findall(r"hint: go on from the last epoch: --set taylor\.resume=(\S+)\n", errors)
     told = [int(number) for number in re.findall(rf"^  epoch (\d+) of {EPOCHS}", said, re.M)]
@@ -73,11 +75,11 @@ def test_a_training_that_is_stopped_says_so_and_goes_on_from_its_last_epoch(proj
 def test_one_that_is_stopped_while_its_processes_start_leaves_none(project: World) -> None:
     code, _, errors = interrupted(project, "")
     assert code == 130
-    assert errors.startswith("stopped: the processes that had started here have ended")
+    assert errors.startswith("stopped: all processes of this machine have ended")
     assert "Traceback" not in errors
 
 
-# --- the lines alone ---------------------------------------------------------------------------------------
+# --- only the lines ---------------------------------------------------------------------------------------
 
 
 def shown(*events: tuple[str, str], epochs: int = 20, **how: Any) -> list[str]:
@@ -116,7 +118,7 @@ def test_the_hold_out_loss_is_told_at_the_pace_of_who_knows_it() -> None:
         "  epoch 2 of 20, hold-out loss 0.3410",
         "  epoch 3 of 20, hold-out loss 0.2990",
     ]
-    assert shown(*events[:3], judge="post") == ["  epoch 1 of 20", "  epoch 2 of 20"]  # that tells no epochs
+    assert shown(*events[:3], judge="post") == ["  epoch 1 of 20", "  epoch 2 of 20"]  # the post reports no epochs
 
 
 def test_what_is_no_loss_is_a_step_of_its_own() -> None:
@@ -135,7 +137,7 @@ def test_a_peers_step_is_text_and_no_markup(terminal: bool) -> None:
 
 
 def test_time_left_is_of_all_epochs_and_at_most_that(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three seconds an epoch, from the first that this run begins."""
+    """An epoch takes three seconds, counted from the first that this run begins."""
     now = [0.0]
 
     def later() -> float:

@@ -29,7 +29,7 @@ DATA = ("bank", "shop-a", "shop-b")
 
 
 def with_texts(project: World, *, more: str = 'categories = ["region"]\nmissing = "indicator"\n') -> None:
-    """The bank's label is a word; shop-a has a region for everybody, and an age for most."""
+    """Make the bank's label a word; shop-a gets a region for everybody, and an age for most."""
     bank = pyarrow.csv.read_csv(project.root / "bank.csv")
     said = pa.array(["yes" if bought else "no" for bought in bank["bought"].to_pylist()])
     by_id = dict(zip(bank["id"].to_pylist(), bank["bought"].to_pylist(), strict=True))
@@ -68,14 +68,14 @@ def test_levels_have_weights_of_their_own(trained: tuple[World, str]) -> None:
 
 
 def test_the_coordinator_is_told_of_no_level(first_job: tuple[World, JobSession]) -> None:
-    """Not of another job: whichever test comes first, one of them changes the tables."""
+    """All tests share this first job: its session stays valid, although one test changes the tables."""
     _, session = first_job
     told = json.dumps([session.summaries, session.id], default=str)
     assert not re.search("north|south|west|region", told)
 
 
 def test_new_rows_with_other_levels_are_scored_alike_by_the_job_and_the_scorer(trained: tuple[World, str]) -> None:
-    """A level that nobody had is 0 in all columns; a missing age is the mean in training, whoever else is scored."""
+    """A level that nobody had is 0 in all columns; a missing age is the mean in training, for any other rows."""
     project, session = trained
     shop = pyarrow.csv.read_csv(project.root / "shop-a.csv").slice(0, 60)
     at = shop.column_names.index("region")
@@ -115,7 +115,7 @@ def test_a_part_takes_a_table_with_the_texts_in_it(trained: tuple[World, str]) -
 
 
 def test_levels_of_one_category_are_one_column_of_what_scores_may_tell(tmp_path: Path) -> None:
-    """Twenty columns of which one is 1 have 4.4 bits, not 20; else scores could tell each row's level."""
+    """Twenty columns of which one is 1 have 4.4 bits, not 20; otherwise scores could reveal each row's level."""
     project = bank_and_shops(tmp_path, rows=400)
     shop = pyarrow.csv.read_csv(tmp_path / "shop-a.csv")
     levels = pa.array([f"level {i % 20}" for i in range(400)])

@@ -70,7 +70,7 @@ class Points:
 
 
 def watch(points: Points) -> None:
-    """Every channel and file of this process passes its points."""
+    """Make every channel and file of this process pass its points."""
     from blindfit.parties.files import written
     from blindfit.parties.wire.exchange import Encoded, ExchangeChannel
 

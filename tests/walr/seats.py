@@ -1,4 +1,4 @@
-"""Both seats of WALR in one process, for tests: rows, a request, and a desk without ledger or disk."""
+"""Both roles of WALR in one process, for tests: rows, a request, and a desk without ledger or disk."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SETTINGS = ReleaseSettings("visits", "v1", epsilon=1.0, delta=1e-6, frac_bits=FR
 
 
 def rows_of(n_rows: int = 50, n_columns: int = 3, seed: int = 0, largest: float = np.inf) -> ConsumerRows:
-    """Standard normal features, of norm at most `largest` together, and a constant."""
+    """Return standard normal features, of norm at most `largest` together, and a constant."""
     real = np.random.default_rng(seed).normal(size=(n_rows, n_columns))
     real *= np.minimum(1, largest / np.linalg.norm(real, axis=1, keepdims=True))
     real[:, -1] = 1.0
@@ -35,7 +35,7 @@ def labels_of(rows: ConsumerRows, seed: int = 0) -> dict[str, int]:
 
 
 def request_for(rows: ConsumerRows, **changes: Any) -> AggregateOpen:
-    """`changes` are fields of the request as it goes over the wire, so it may be one that no consumer would make."""
+    """Return a request; `changes` are its fields on the wire, so that it may be one that no active party would make."""
     return replace(walr.step_1_open(rows, NORM_BOUND, SETTINGS), **changes)
 
 
@@ -51,10 +51,10 @@ class MemoryDesk:
         return self.answer
 
     async def before_rows(self, request: AggregateOpen, answer: NoisySum | None) -> None:
-        """It is the only server."""
+        """Do nothing: there is only one server."""
 
     async def before_release(self, tally: Tally) -> None:
-        """It is the only server."""
+        """Do nothing: there is only one server."""
 
     def redact(self, answer: NoisySum) -> NoisySum:
         return answer
@@ -89,7 +89,7 @@ def run_both(
     wire: Wire = lambda _s, _r, _step, data: data,
     consumer: str = "shop",
 ) -> tuple[NoisySum, np.ndarray, list[tuple[str, str, str]]]:
-    """The answer, which rows counted, and what was sent."""
+    """Return the answer, the flags of rows that counted, and the messages."""
     network = LocalNetwork({consumer: "active", "labels": "measurement"}, walr.TABLE, wire=wire)
     active = walr.run_active(rows, request, "labels", network.channel(consumer), desk.in_background)
     server = walr.run_measurement_server(consumer, network.channel("labels"), desk)
@@ -99,7 +99,7 @@ def run_both(
 
 
 async def first_failure(active: Awaitable[Any], server: Awaitable[Any]) -> Any:
-    """What the active party ends with; when either seat fails, its error, and the other one stops waiting."""
+    """Return what the active party ends with; if either party fails, raise its error, and stop the other one."""
     tasks = [asyncio.ensure_future(active), asyncio.ensure_future(server)]
     try:
         return (await asyncio.gather(*tasks))[0]
@@ -109,7 +109,7 @@ async def first_failure(active: Awaitable[Any], server: Awaitable[Any]) -> Any:
 
 
 async def talk(desk: Any, *messages: object) -> NoisySum:
-    """The server's role with a consumer that says just these messages."""
+    """Run the server's role with an active party that sends exactly these messages."""
     network = LocalNetwork({"shop": "active", "labels": "measurement"}, walr.TABLE, timeout_s=1)
     for message in messages:
         await network.channel("shop").send("labels", message)

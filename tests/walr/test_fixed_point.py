@@ -1,4 +1,4 @@
-"""Fixed point: the bound holds for the integers themselves, whatever the reals were."""
+"""Fixed point: the bound holds for the integers themselves, for any reals."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_what_is_not_finite_is_refused(wrong: float) -> None:
 
 
 def test_rounding_to_nearest_would_pass_the_bound() -> None:
-    """Why it is toward zero: without it half of the rows of norm R came out longer."""
+    """Rounding goes toward zero because of this: otherwise half of the rows of norm R came out longer."""
     real = np.random.default_rng(0).normal(size=(1000, 50))
     real *= 4 / np.linalg.norm(real, axis=1, keepdims=True)
     nearest = np.rint(real * 2**16).astype(np.int64)
@@ -117,7 +117,7 @@ def row_of_squared_norm(target: int, first: list[int]) -> list[int]:
     st.integers(-2, 2),
 )
 def test_one_step_past_the_bound_is_seen(bound: int, shape: list[float], excess: int) -> None:
-    """Where float64 cannot tell a sum of squares from the bound's square: up to 2^50 and one."""
+    """In float64 a sum of squares would equal the bound's square here: up to 2^50 and one."""
     first = [int(x * bound / 7) for x in shape]
     row = np.array([row_of_squared_norm(bound**2 + excess, first)], np.int32)
     assert squares(row[0]) == bound**2 + excess

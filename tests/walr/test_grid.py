@@ -1,4 +1,4 @@
-"""The grid of rows: what "auto" takes, and that rows of 16 bits mean what rows of 32 bits do."""
+"""The grid of rows: the choice of "auto", and rows of 16 bits with the same meaning as rows of 32 bits."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_an_evaluation_takes_a_grid_of_16_bits_or_what_its_noise_needs() -> None
 
     assert grid(0.1) == grid(4.4) == grid(20.0, rows=4) == Grid(16, 2**16)
     assert grid(6.0) == Grid(17, 2**17)
-    assert grid(20.0, frac_bits=12) == Grid(12, 2**12)  # it is the server that refuses
+    assert grid(20.0, frac_bits=12) == Grid(12, 2**12)  # only the server refuses
 
 
 @pytest.mark.parametrize("epsilon", [walr.MIN_EPSILON, 0.1, 1.0, 4.0, 4.9, 5.0, 6.0, 20.0, walr.MAX_EPSILON])
@@ -115,7 +115,7 @@ def test_rounding_to_the_least_bits_hardly_moves_a_score() -> None:
     rows, weights = drawn.standard_normal((20_000, 8)), drawn.standard_normal(8) / 8**0.5
     step = 2.0**-LEAST_BITS
     off = (quantise_rows(rows, 31 * 2**LEAST_BITS, LEAST_BITS) * step - rows) @ weights
-    assert np.mean(off**2) <= weights @ weights * step**2 / 3 * 1.1  # as walr_grid says; the draws are seeded
+    assert np.mean(off**2) <= weights @ weights * step**2 / 3 * 1.1  # the law of walr_grid; the draws are seeded
 
 
 # --- the width on its way --------------------------------------------------------------------------------
@@ -136,13 +136,13 @@ def test_rows_within_a_small_bound_are_narrow_and_the_same() -> None:
 def test_the_width_does_not_change_request_hash_or_sum() -> None:
     narrow, wide = ConsumerRows(NAMES, NARROW), ConsumerRows(NAMES, NARROW.astype(np.int32))
     request = walr.step_1_open(narrow, BOUND, SETTINGS)
-    assert request == walr.step_1_open(wide, BOUND, SETTINGS)  # so to ask again in the other width costs nothing
+    assert request == walr.step_1_open(wide, BOUND, SETTINGS)  # so another request in the other width costs nothing
     sums = [sums_of(rows) for rows in (narrow, wide)]
     assert sums[0] == sums[1] == NARROW.sum(axis=0, dtype=int).tolist()
 
 
 def sums_of(rows: ConsumerRows) -> list[int]:
-    """Of all, each with the label 1."""
+    """Sum all rows, each with the label 1."""
     tally = Tally(walr.step_1_open(rows, BOUND, SETTINGS), lambda _: None)
     for batch in rows.batches():
         tally.add(batch, lambda ids: (np.ones(len(ids), np.uint8), np.ones(len(ids), np.bool_)), consumer="insurer")
@@ -206,7 +206,7 @@ def test_narrow_rows_under_a_bound_that_they_cannot_reach() -> None:
 
 
 def test_narrow_rows_that_are_too_long_are_made_shorter() -> None:
-    """A consumer may send -2^15, of which int16 holds neither the square nor the magnitude."""
+    """An active party may send -2^15: int16 holds neither its square nor its magnitude."""
     rows = np.array([[-(2**15), -(2**15)], [2**15 - 1, 2**15 - 1], [1, 1]], np.int16)
     enforced, scaled = fixed_point.enforce_norm_bound(rows, BOUND)
     assert (enforced.dtype, scaled) == (np.int16, 2)
@@ -214,7 +214,7 @@ def test_narrow_rows_that_are_too_long_are_made_shorter() -> None:
     assert (np.sign(enforced) == np.sign(rows)).all()
 
 
-# --- bounds that hang on rows -----------------------------------------------------------------------------
+# --- bounds that depend on rows ---------------------------------------------------------------------------
 
 BITS = st.sampled_from(["auto", *range(fixed_point.MIN_FRAC_BITS, fixed_point.MAX_FRAC_BITS + 1)])
 NORMS = st.floats(-60, 60).map(lambda power: 2.0**power)
@@ -240,7 +240,7 @@ TRUSTS = ["trusted", "encrypted-rows", "two-servers", "shared-rows"]
 def test_whatever_rows_hold_there_is_a_grid_for_them(
     norm: float, bits: int | str, epsilon: float, delta: float, rows: int | None, columns: int, trust: str
 ) -> None:
-    """What the server and the proof of short rows ask of a grid holds too, for as many rows as there may be."""
+    """The conditions of the server and of the proof of short rows hold too, for as many rows as there may be."""
     job = job_with(bits, min(max(epsilon, walr.MIN_EPSILON), walr.MAX_EPSILON), delta, rows, trust)
     try:
         job.grid_of_rows(3.0, columns)
@@ -263,11 +263,11 @@ def test_whatever_rows_hold_there_is_a_grid_for_them(
 
 @each_case("columns", [1, 20, 2042, fixed_point.MAX_COLUMNS])
 def test_the_proof_of_short_rows_leaves_no_gap_between_grids(columns: int) -> None:
-    """Where hardly one power of two lies between the least and the largest bound, the norm is changed."""
+    """The norm is changed where hardly one power of two lies between the least and the largest bound."""
     for epsilon in np.linspace(1, walr.MAX_EPSILON, 50).tolist():
         job = job_with("auto", epsilon, 1e-30, None, "shared-rows")
         if gaussian.noise_multiplier("analytic", epsilon, 1e-30) < 0.3 and columns > 2000:
-            continue  # so little noise has no grid for so many columns, whatever the norm
+            continue  # such small noise has no grid for so many columns, for any norm
         for norm in np.geomspace(0.2, 2000, 60).tolist():
             grid = job.grid_of_rows(norm, columns)
             Plan(1, columns, grid.norm_bound)
@@ -301,7 +301,7 @@ def test_whatever_rows_of_several_holders_hold_there_are_grids_for_them(
     epsilon = min(max(epsilon, walr.MIN_EPSILON), walr.MAX_EPSILON)
     own, others = grids_of(job_with(bits, epsilon, delta, None), told, BlockColumns(3, norms[0]))
     squares = sum(grid.norm_bound**2 for grid in (own, *others.values()))
-    whole = math.isqrt(squares - 1) + 1  # as walr_blocks.step_4_open
+    whole = math.isqrt(squares - 1) + 1  # the formula of walr_blocks.step_4_open
     multiplier = gaussian.noise_multiplier("analytic", epsilon, delta)
     GaussianMechanism(multiplier, whole**2)
     assert whole <= MAX_NORM_BOUND

@@ -1,4 +1,4 @@
-"""Rows that counted are fitted where they stand."""
+"""Rows that counted are fitted in their places."""
 
 from __future__ import annotations
 

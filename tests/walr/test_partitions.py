@@ -1,4 +1,6 @@
-"""A party whose own Dask cluster of two worker processes reads, scales, rounds, sums: all is as in one process."""
+"""A party whose own Dask cluster of two worker processes reads, scales, rounds and sums: the results are those of one
+process.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,7 @@ def running() -> Iterator[LocalCluster]:
 
 
 class LargerHouse(Split):
-    """Rows in a dozen batches; a column that is constant, and one with missing values."""
+    """A world with rows in a dozen batches, a constant column, and a column with missing values."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -61,7 +63,7 @@ class LargerHouse(Split):
         pyarrow.csv.write_csv(pa.table({"id": list(self.labels), "label": labels}), self.root / "labels.csv")
 
     def on(self, running: LocalCluster | None) -> None:
-        """The shop reads by this cluster, or alone."""
+        """Make the shop read by this cluster, or by itself."""
         self.write_party("shop")
         path = self.root / "shop.toml"
         text = path.read_text() + 'missing = "mean"\n'
@@ -72,7 +74,7 @@ class LargerHouse(Split):
 
 @pytest.fixture
 def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LargerHouse:
-    """Whose snapshots are read in batches of 32 rows, by whoever reads them."""
+    """Every reader reads its snapshots in batches of 32 rows."""
     read = Snapshot.source
 
     def in_small_batches(self: Snapshot) -> Source:
@@ -84,7 +86,7 @@ def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LargerHouse:
 
 
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Every request for an aggregate, and its answer."""
+    """Return every request for an aggregate, and its answer."""
     found: list[Any] = []
     release = Servers.release
 
@@ -142,12 +144,12 @@ def test_every_solver_takes_rows_that_are_elsewhere(
 def test_a_worker_that_is_lost_takes_nothing_with_it(
     house: LargerHouse, running: LocalCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Killed between the rows and the fit, with what it held of them."""
+    """The worker is killed between the rows and the fit, with the rows that it held."""
     without_noise(monkeypatch)
     house.on(None)
     alone = written(house, house.run(job="trusted.toml").id, "model.json")["weights"]
     house.on(running)
-    chosen = IntegerParts.chosen
+    chosen = IntegerParts.choose
     killed: list[int] = []
 
     def after_a_death(self: IntegerParts, *args: Any) -> PartitionedRows:
@@ -156,7 +158,7 @@ def test_a_worker_that_is_lost_takes_nothing_with_it(
         killed.append(victim)
         return chosen(self, *args)
 
-    monkeypatch.setattr(IntegerParts, "chosen", after_a_death)
+    monkeypatch.setattr(IntegerParts, "choose", after_a_death)
     found = written(house, house.run(job="trusted.toml").id, "model.json")["weights"]
     assert killed
     assert found == pytest.approx(alone, rel=1e-9, abs=1e-9)
@@ -180,7 +182,7 @@ def test_parts_are_whole_batches_and_all_of_them(house: LargerHouse) -> None:
 
 
 def test_rows_are_cut_and_taken_where_they_are(house: LargerHouse, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where a worker has room for one part alone."""
+    """This holds if a worker has room for only one part."""
     monkeypatch.setattr(partitions, "MOST_HELD_BYTES", 1)
     house.on(None)
     house.run(job="trusted.toml")
@@ -195,7 +197,7 @@ def test_rows_are_cut_and_taken_where_they_are(house: LargerHouse, monkeypatch: 
     for cut in (slice(0, 7), slice(30, 99), slice(0, None), slice(len(values), None)):
         assert parts[cut].tolist() == values[cut].tolist()
     kept = np.arange(len(values)) % 3 > 0
-    rows, columns = parts.chosen(kept, [0, 2]), values[kept][:, [0, 2]] * 2.0**-alone.grid.frac_bits
+    rows, columns = parts.choose(kept, [0, 2]), values[kept][:, [0, 2]] * 2.0**-alone.grid.frac_bits
     assert np.array_equal(np.concatenate(list(rows.blocks())), columns)
     places = np.random.default_rng(0).permutation(len(columns))[:40]
     assert np.array_equal(rows.take(places), columns[places])
@@ -231,7 +233,7 @@ class HeldOutBatches:
 @pytest.mark.parametrize("batches", [{0}, {1, 2}, {3}, {0, 1, 3}], ids=str)
 @pytest.mark.parametrize("which", ["held out", "that do not count"])
 def test_parts_without_a_row_to_train_on_change_nothing(house: LargerHouse, batches: set[int], which: str) -> None:
-    """Because all of a part's rows are held out, or because the server says that none of them counts."""
+    """All of a part's rows are held out, or the server counts none of them."""
     house.on(None)
     house.run(job="trusted.toml")
     job = load_job(house.root / "trusted.toml").parameters
@@ -249,7 +251,7 @@ def test_parts_without_a_row_to_train_on_change_nothing(house: LargerHouse, batc
 
     in_batch = np.array([int(i.removeprefix("row ")) // BATCH_ROWS in batches for i in alone.train.ids])
     kept = ~in_batch if which != "held out" else np.arange(len(values)) % 5 > 0
-    rows, columns = parts.chosen(kept, [0, 1, 2]), values[kept][:, [0, 1, 2]] * 2.0**-alone.grid.frac_bits
+    rows, columns = parts.choose(kept, [0, 1, 2]), values[kept][:, [0, 1, 2]] * 2.0**-alone.grid.frac_bits
     assert rows.n_rows == kept.sum()
     assert np.array_equal(np.concatenate(list(rows.blocks())), columns)
     (total,) = rows.sum_rows(column_sums)
@@ -257,11 +259,11 @@ def test_parts_without_a_row_to_train_on_change_nothing(house: LargerHouse, batc
     places = np.random.default_rng(0).permutation(len(columns))[:40]
     assert np.array_equal(rows.take(places), columns[places])
     first: Any = FirstColumn()
-    assert np.array_equal(there.held_out_probabilities(first), alone.held_out_probabilities(first), equal_nan=True)
+    assert np.array_equal(there.probabilities_held_out(first), alone.probabilities_held_out(first), equal_nan=True)
 
 
 class FirstColumn:
-    """A model that says a row's first column."""
+    """A model that predicts a row's first column."""
 
     def probabilities(self, features: Any) -> Any:
         return features[:, 0]

@@ -1,4 +1,4 @@
-"""What the active party of a walr job makes of its rows: nothing of it depends on those that are held out."""
+"""The active party of a walr job prepares its rows: nothing depends on the held-out ones."""
 
 from __future__ import annotations
 
@@ -72,5 +72,5 @@ def test_raw_rows_are_let_go_as_they_are_rounded(tmp_path: Path) -> None:
     read = read_columns(source, JOB, JOB.trial_randomness, lambda *_: None, intercept=True)
     raw = [weakref.ref(block) for block in read.train.features]
     assert len(raw) == -(-N_ROWS // 64)
-    read.rounded(JOB.grid(read.norm_bound(JOB.walr)))
+    read.round(JOB.grid(read.norm_bound(JOB.walr)))
     assert not any(block() is not None for block in raw)

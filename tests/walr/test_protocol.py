@@ -1,4 +1,4 @@
-"""WALR with both roles: what is sent, that the roles compute what `run_locally` says, and every fault."""
+"""WALR with both roles: its messages, the same result as `run_locally`, and every fault."""
 
 from __future__ import annotations
 
@@ -125,7 +125,9 @@ def test_with_clipped_rows_the_intercepts_weigh_the_predictions(no_noise: None) 
 
 
 def test_training_on_other_rows_shows_as_miscalibration(no_noise: None) -> None:
-    """Why the consumer trains on the very integers: rows that are not the sent ones give another total."""
+    """The active party trains on the very integers because of this: rows other than the sent ones give
+    another total.
+    """
     rows = rows_of(400, 4)
     answer, _, _ = run_both(rows, request_for(rows), MemoryDesk(labels_of(rows), random.Random(1).randrange))
     mu, _ = walr.step_6_mean(answer, request_for(rows))
@@ -189,7 +191,7 @@ def test_too_few_rows_are_noticed_by_the_tally_itself() -> None:
 
 
 def tampered(kind: type[Any], change: dict[str, Any]) -> Any:
-    """A wire that changes the fields of one kind of message."""
+    """Return a wire that changes the fields of one kind of message."""
 
     def wire(sender: str, receiver: str, step: str, data: bytes) -> bytes:
         if step != kind.__name__:

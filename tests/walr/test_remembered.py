@@ -1,4 +1,4 @@
-"""Answers that servers remember, where other draws were asked for in between: each draw keeps its own answer."""
+"""Answers that servers remember, after requests for other draws: each draw keeps its own answer."""
 
 from __future__ import annotations
 

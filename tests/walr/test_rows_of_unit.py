@@ -28,7 +28,7 @@ def said(*words: str) -> str:
 
 
 def planned(root: Path) -> tuple[float, str]:
-    """The noise of the mean at the job's epsilon, and what is said."""
+    """Return the noise of the mean at the job's epsilon, and the printed text."""
     out = str(root / "plan")
     text = said("plan", str(root / "job.toml"), "--draws", "2", "--base-rate", "0.5", "--out", out)
     plan = json.loads((root / "plan/plan.json").read_text())

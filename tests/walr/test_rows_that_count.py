@@ -1,5 +1,6 @@
-"""Rows past their person's bound, in each way to trust servers: nothing of them is in a sum, a fit, its bounds, or the
-figures of an evaluation."""
+"""Rows past their person's bound, in each way to trust servers: no sum, fit, bound or figure contains
+anything of them.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ def house_in(root: Path, *, persons: bool) -> Split:
 
 
 def counting(ids: Any) -> np.ndarray:
-    """Return which rows count: the first two of each person, who has four rows one after the other."""
+    """Return the flags of rows that count: the first two of each person's four successive rows."""
     seen: dict[int, int] = {}
     kept = []
     for i in ids:

@@ -1,4 +1,4 @@
-"""WALR, one test or more for each step of its table."""
+"""WALR, at least one test for each step of its table."""
 
 from __future__ import annotations
 
@@ -48,7 +48,8 @@ def test_the_request_id_follows_from_the_content() -> None:
     assert walr.step_1_open(ROWS, NORM_BOUND, SETTINGS, (b"receipt", b"signed"), "session").request_id == (
         REQUEST.request_id
     )
-    assert walr.step_1_open(ROWS, NORM_BOUND, replace(SETTINGS, epsilon=1)) == REQUEST  # a hash tells 1 from 1.0
+    # a hash distinguishes 1 from 1.0
+    assert walr.step_1_open(ROWS, NORM_BOUND, replace(SETTINGS, epsilon=1)) == REQUEST
     others = [
         walr.step_1_open(rows_of(seed=1), NORM_BOUND, SETTINGS),
         walr.step_1_open(ROWS, NORM_BOUND + 1, SETTINGS),
@@ -111,7 +112,7 @@ def test_the_digest_sees_every_weight() -> None:
 # --- step 2 -----------------------------------------------------------------------------------------
 
 WRONG: list[tuple[str, Any, str]] = [
-    ("protocol_version", "0", "this server speaks"),
+    ("protocol_version", "0", "this server supports"),
     ("request_id", "", "length"),
     ("request_id", "x" * 129, "length"),
     ("n_rows", 0, "range"),
@@ -157,7 +158,7 @@ def test_a_coarse_grid_is_refused() -> None:
 
 
 def test_noise_that_would_not_fit_in_64_bits_is_refused() -> None:
-    """Found out later, it would be an error after a draw."""
+    """Later it would be an error after a draw."""
     wide = replace(REQUEST, norm_bound=2**25, max_rows_per_person=2**16, epsilon=walr.MIN_EPSILON, delta=walr.MIN_DELTA)
     with pytest.raises(MalformedMessage, match="64 bits") as refused:
         walr.step_2_check(wide, consumer="shop")
@@ -263,7 +264,7 @@ def only(position: int, n: int) -> np.ndarray:
 
 
 def test_the_largest_batch_is_summed_exactly() -> None:
-    """In float64, every partial sum below 2^53."""
+    """Every partial sum is below 2^53, so float64 is exact."""
     n = walr.MAX_BATCH_ROWS
     odd = np.full((n, 1), fixed_point.MAX_NORM_BOUND - 1, np.int32)
     chosen = np.ones(n, np.bool_)
@@ -272,14 +273,14 @@ def test_the_largest_batch_is_summed_exactly() -> None:
 
 
 class Whole(np.ndarray):
-    """Rows of which nobody may pick out some."""
+    """Rows from which nobody may select some."""
 
     def __getitem__(self, chosen: Any) -> Any:
         raise AssertionError("rows were picked out")
 
 
 def test_a_label_does_not_change_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every row of a batch goes into the product: were the rows of a label picked out, time would tell their number."""
+    """Every row of a batch goes into the product. If rows were picked by label, time would reveal their number."""
     monkeypatch.setattr(fixed_point, "enforce_norm_bound", lambda rows, bound: (rows.view(Whole), 0))
     for labels in (dict.fromkeys(ROWS.ids, 0), dict.fromkeys(ROWS.ids, 1)):
         tally = Tally(REQUEST, lambda _: None)

@@ -1,4 +1,4 @@
-"""What comes of a model of several holders: reports, the pre-flight, evaluation of scores that they made together."""
+"""Use of a model of several parties: reports, the pre-flight, evaluation of scores that they made together."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ ELSEWHERE = says('set scores.url to a csv file and scores.if_exists = "replace",
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Holders, JobSession, JobSession]:
-    """A house, its training, and a prediction of all rows; each test asks for something of its own."""
+    """A house, its training, and a prediction of all rows; each test asks for something else."""
     house = Holders(tmp_path_factory.mktemp("house"))
     for name in HOLDERS:
         (house.root / "run" / name).mkdir(parents=True)
@@ -74,7 +74,7 @@ def test_scores_of_held_out_rows_are_evaluated(trained: tuple[Holders, JobSessio
     ("of_model", "with_scores", "said"),
     [
         ("joint", False, "name the joint prediction that has scored the rows"),
-        ("alone", True, "scores rows alone: name no prediction"),
+        ("alone", True, "scores rows by itself: name no prediction"),
         ("joint", None, "it has made no joint prediction of that name"),
     ],
 )
@@ -101,7 +101,7 @@ def test_the_command_names_training_and_prediction_by_their_reports(
 
 
 def write_reports(directory: Path, model: str, predicted: JobSession) -> None:
-    """Of a training and of a prediction, as far as `blindfit evaluate` reads them."""
+    """Write reports of a training and of a prediction, as far as `blindfit evaluate` reads them."""
     contents = {"model": {"session": model}, "scores": {"session": predicted.id, "job": predicted.job.to_dict()}}
     for name, report in contents.items():
         (directory / name).mkdir()
@@ -123,7 +123,7 @@ def test_the_command_takes_no_scores_of_another_model(
 
 
 def test_a_model_is_not_evaluated_by_the_scores_of_another(trained: tuple[Holders, JobSession, JobSession]) -> None:
-    """A worse one's figures would be charged, and reported as its own."""
+    """The figures of a worse model would be charged, and reported as those of this one."""
     house, _, predicted = trained
     other = house.run("privacy.epsilon=0.1")
     spent = house.spent()
@@ -166,7 +166,7 @@ def test_scores_are_evaluated_where_a_file_has_those_of_one_prediction(
 
 @pytest.fixture(scope="module")
 def one_place(tmp_path_factory: pytest.TempPathFactory) -> tuple[Holders, JobSession]:
-    """An active party whose jobs all write to one place, as `blindfit run --out` makes them; the first of them."""
+    """An active party whose jobs all write to one place, as `blindfit run --out` makes them; and its first job."""
     house = Holders(tmp_path_factory.mktemp("house"))
     text = (house.root / "shop.toml").read_text()
     (house.root / "shop.toml").write_text(f'output_dir = "runs"\n{text}')
@@ -237,8 +237,8 @@ def test_the_report_says_who_learnt_what_and_shows_every_part(trained: tuple[Hol
             (out / name / file).write_bytes(source.read_bytes())
     made = write_report(session, out, list(HOLDERS))
     sections = {section["topic"]: " ".join(section["sentences"]) for section in made.content["privacy_statement"]}
-    assert "Weights hang on the columns of the others" in sections["learnt-passive"]
-    assert "Of bank and chain: how many columns" in sections["learnt-active"]
+    assert "Weights depend on the columns of the other parties" in sections["learnt-passive"]
+    assert "About bank and chain: the number of columns" in sections["learnt-active"]
     assert "rows that all of them have" in sections["trust"]
     assert "and every row that shop, bank and chain sent" in sections["collusion"]
     page = made.html_path.read_text()

@@ -1,4 +1,4 @@
-"""Whole jobs of several holders of columns: the sum, the fit, the scores, what each sees, and who may not."""
+"""Whole jobs of several parties with columns: the sum, the fit, the scores, each party's view, and refusals."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ job_done, trained = done_once(Holders)
 
 @pytest.fixture
 def fits(monkeypatch: pytest.MonkeyPatch) -> list[walr_server.ToFit]:
-    """What the server has fitted."""
+    """Inputs of the server's fits."""
     seen: list[walr_server.ToFit] = []
     fit = walr_server.fit_blocks
 
@@ -98,7 +98,7 @@ def test_the_sum_is_exact_over_the_rows_that_all_have(
 
 
 def write_persons(house: Holders, size: int, most: int) -> dict[str, str]:
-    """Write whose row each row is, so many of each person. Return it, and let the server count `most` of them."""
+    """Write a person for each row, and let the server count `most` rows of each person."""
     persons = {f"row {i}": f"person {i // size}" for i in range(ROWS)}
     lines = [f"row {i},{label},{persons[f'row {i}']}" for i, label in enumerate(house.labels or [])]
     (house.root / "labels.csv").write_text("\n".join(["id,label,person", *lines]))
@@ -112,8 +112,9 @@ def write_persons(house: Holders, size: int, most: int) -> dict[str, str]:
 def test_rows_past_their_persons_bound_are_neither_summed_nor_fitted(
     house: Holders, fits: list[walr_server.ToFit], monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
-    """The first rows of each person count, in the order in which the active party sends those that all have. A longer
-    row that does not count shortens no other, and makes no column count."""
+    """The first rows of each person count, in the order in which the active party sends the common rows.
+
+    A longer row that does not count shortens no other, and makes no column count."""
     persons = write_persons(house, 3, most)
     without_noise(monkeypatch)
     sent: list[ConsumerRows] = []
@@ -153,7 +154,7 @@ def test_rows_past_their_persons_bound_are_neither_summed_nor_fitted(
     assert report["privacy"]["noise_std_of_mean"] == pytest.approx(noise_std)
     bound, columns = fitted.request.norm_bound * 2.0**-frac_bits, fitted.request.n_columns
     assert report["fit"]["l2"] == pytest.approx(default_l2(noise_std, bound, columns, fitted.request.epsilon))
-    assert set(cells) == {len(ids) * columns}  # at the server and in the report
+    assert set(cells) == {len(ids) * columns}  # once at the server and once in the report
     assert len(cells) == 2
     assert rounded == [len(ids)]
     for name in ("bank", "chain"):
@@ -201,7 +202,7 @@ def test_ids_that_the_server_lacks_count_as_label_0_and_their_number_is_not_told
 def test_the_weights_are_those_of_one_party_with_all_columns(
     house: Holders, fits: list[walr_server.ToFit], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each holder gets its own block, to a quarter of a weight's statistical error."""
+    """Each party gets its own block, to a quarter of a weight's statistical error."""
     without_noise(monkeypatch)
     session = house.run()
     (fitted,) = fits
@@ -272,13 +273,13 @@ def test_a_norm_bound_of_the_job_is_split_by_columns(
             (0.01, 0.2),
             5.0,
             99.0,
-        ),  # of less the noise would be too narrow
+        ),  # with less noise its range would be too narrow
     ],
 )
 def test_no_job_ends_for_how_long_rows_are(
     house: Holders, job: str, settings: tuple[str, ...], quantiles: tuple[float, ...], least: float, most: float
 ) -> None:
-    """Else by which quantiles are refused, uncharged, whoever proposes jobs finds the rows' norms."""
+    """Otherwise uncharged refusals would reveal the rows' norms to a proposer that tries quantiles."""
     for quantile in quantiles:
         session = house.run(*settings, f"walr.norm_quantile={quantile}", "privacy.epsilon=3.9", job=job)
         bound = house.written("shop", session, "report.json")["privacy"]["norm_bound"]
@@ -318,14 +319,15 @@ def test_rows_that_are_sent_again_for_the_same_job_count_as_another_fit(
     """An active party may ask the server under another name, with other columns of its own."""
     house, _ = trained
     lying(monkeypatch, lambda request: replace(request, request_id="another", epsilon=request.epsilon / 4))
-    with suppress(BlindfitError):  # whatever becomes of it, the rows have left
+    with suppress(BlindfitError):  # in any case the rows have left
         house.run()
     assert counted_fits(house) == 2
 
 
 def test_a_release_is_fitted_once(trained: tuple[Holders, JobSession]) -> None:
-    """Else each setting of the fit would give a holder as many equations about the others' columns as it has weights,
-    for nothing."""
+    """Otherwise each setting of the fit would give a party free equations about the others' columns.
+
+    There would be as many equations as the party has weights."""
     house, _ = trained
     with refused("this release was fitted with other settings: set privacy.release to another name for another draw"):
         house.run("walr.l2=0.5")
@@ -335,7 +337,7 @@ def test_a_release_is_fitted_once(trained: tuple[Holders, JobSession]) -> None:
 
 
 def test_a_fit_without_an_end_is_the_one_fit_of_its_release(house: Holders, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else each setting that is tried tells another bit of everybody's rows."""
+    """Otherwise each setting that is tried would reveal another bit of everybody's rows."""
     with monkeypatch.context() as small:
         small.setattr(several_parties, "LARGEST_WEIGHT", 0.01)
         with pytest.raises(BlindfitError, match="meter cannot take part"):
@@ -349,22 +351,24 @@ def test_a_fit_without_an_end_is_the_one_fit_of_its_release(house: Holders, monk
 
 def test_a_norm_bound_is_told_under_few_settings(house: Holders, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each quantile of a passive party's norms, and each of another split, is one more fact of its rows."""
-    monkeypatch.setattr(several_parties, "EXPONENT_BITS", 193)  # else 31 settings pass a quarter of its 1,400 rows
+    monkeypatch.setattr(several_parties, "EXPONENT_BITS", 193)  # otherwise 31 settings pass a quarter of its 1,400 rows
     house.run()
     house.run()  # the same bound counts once
-    with refused("this party's norm bound was told under too many settings: set walr.norm_bound to a number") as told:
+    with refused("this party's norm bound was sent under too many settings: set walr.norm_bound to a number") as told:
         house.run("walr.norm_quantile=1.0", "privacy.epsilon=0.5")
     assert told.text.startswith(("bank", "chain"))
-    for name in ("bank", "chain"):  # nor does a new snapshot of the same people begin the count again
+    for name in ("bank", "chain"):  # a new snapshot of the same people does not begin the count again
         house.publish(name)
-    with refused("this party's norm bound was told under too many settings: set walr.norm_bound to a number"):
+    with refused("this party's norm bound was sent under too many settings: set walr.norm_bound to a number"):
         house.run("privacy.epsilon=0.5")
     assert house.spent() == 1
     house.run("walr.norm_bound=3.3", "privacy.epsilon=0.5")
 
 
 def test_a_norm_bound_of_another_draw_counts_anew(house: Holders, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An active party that says it has forgotten the draw gets a bound of other training rows, under the same job."""
+    """An active party that claims to have forgotten the draw gets a bound of other training rows, under
+    the same job.
+    """
     house.set("seed", None, "job")
     bounds: list[float] = []
 
@@ -407,7 +411,7 @@ def test_a_server_that_was_stopped_between_charge_and_fit_fits_afterwards(
 def test_a_fit_ends_with_its_session_and_takes_no_thread_of_others(
     house: Holders, monkeypatch: pytest.MonkeyPatch, job: str
 ) -> None:
-    """Else one charge is fitted again and again, uncharged, until no thread is left for other sessions."""
+    """Otherwise one charge would be fitted again and again, uncharged, until no thread is left for other sessions."""
     fitting: set[str] = set()
     fit = solvers._SOLVERS["gradient-descent"]
 
@@ -448,7 +452,7 @@ def test_weights_that_hang_on_the_same_rows_are_counted_over_all_fits(house: Hol
     with pytest.raises(PolicyRefused, match=r"more bits .* than a quarter of the common rows") as refused:
         house.run("privacy.epsilon=1.1")
     assert house.spent() == 2
-    assert not re.search(r"\d", str(refused.value))  # which would tell how many rows are common
+    assert not re.search(r"\d", str(refused.value))  # a digit would reveal how many rows are common
 
 
 @pytest.mark.parametrize(("most", "is_let_pass"), [(1, False), (4, True)])
@@ -466,7 +470,7 @@ def test_bits_of_weights_are_compared_with_the_rows_that_count(house: Holders, m
 def test_an_active_party_does_not_have_anothers_bits_counted_for_its_own_snapshot(
     house: Holders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It hears the bank's id first, and tells the server that it is its own."""
+    """The active party reads the bank's id first, and then claims it as its own to the server."""
     shake = handshake.run_party
 
     async def lying(mine: handshake.Hello, peers: Sequence[tuple[str, str]], channel: Any) -> Any:
@@ -487,7 +491,7 @@ def test_an_active_party_does_not_have_anothers_bits_counted_for_its_own_snapsho
 
 
 def test_no_holder_gets_anothers_row_sum_or_weight(house: Holders, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of all that is decoded at a holder, in calls and in the session, beside ids of its own."""
+    """The test covers all that a party decodes, in calls and in the session, except its own ids."""
     from blindfit.parties.wire import exchange
 
     heard: dict[str, list[object]] = {name: [] for name in HOLDERS}
@@ -625,7 +629,7 @@ def test_a_passive_party_that_sends_other_rows_is_named_and_nothing_is_charged(
 def test_where_a_passive_party_says_another_block_than_the_active_party_asks_for_both_are_named(
     house: Holders, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any]
 ) -> None:
-    """The server cannot know who lies."""
+    """The server cannot know which of them lies."""
     run_passive = several_parties.run_passive
 
     async def cheating(
@@ -635,7 +639,7 @@ def test_where_a_passive_party_says_another_block_than_the_active_party_asks_for
         await run_passive(rows, salt=salt, server=server, channel=channel, **said)
 
     monkeypatch.setattr(several_parties, "run_passive", cheating)
-    with pytest.raises(BlindfitError, match=r"shop asks for another block than (bank|chain) has.*which of the two"):
+    with pytest.raises(BlindfitError, match=r"shop requests another block than (bank|chain) has.*which of the two"):
         house.run()
     assert house.spent() == 0
 
@@ -643,7 +647,7 @@ def test_where_a_passive_party_says_another_block_than_the_active_party_asks_for
 def test_too_few_rows_for_the_columns_are_refused_by_public_numbers_and_nothing_is_charged(
     house: Holders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By the server too, whatever the active party's own check says."""
+    """The server refuses too, for any result of the active party's own check."""
     release = lead.release_sum
 
     async def fewer(party: Any, session: Any, rows: ConsumerRows, *args: Any) -> Any:
@@ -678,18 +682,18 @@ def test_only_its_owner_is_told_that_a_column_was_left_out(house: Holders, monke
     assert not any("left_out" in figure for of_one in session.summaries.values() for figure in of_one)
     told.clear()
     house.run()
-    assert told["bank"].left_out.tolist() == [1]  # as it was kept
+    assert told["bank"].left_out.tolist() == [1]  # the server kept it
 
 
 def test_a_holder_whom_the_label_holder_did_not_name_gets_no_weights(house: Holders) -> None:
     house.write_server(("bank",))
-    with pytest.raises(PolicyRefused, match="it has none named rows for chain"):
+    with pytest.raises(PolicyRefused, match="there is no dataset rows for chain"):
         house.run()
     assert house.spent() == 0
 
 
 def test_a_person_asked_for_who_is_not_in_the_table_is_not_told_by_place(house: Holders) -> None:
-    """Its place would tell which rows the holders have in common."""
+    """The place would reveal which rows the parties have in common."""
     house.root.joinpath("labels.csv").write_text(
         "\n".join(
             line for line in house.root.joinpath("labels.csv").read_text().splitlines() if not line.startswith("row 4")
@@ -725,7 +729,7 @@ def test_an_id_that_comes_twice_does_not_tell_how_many_before_it_are_common(
 
 @pytest.mark.parametrize("public", ["", "rows_are_public = true\n"])
 def test_too_few_rows_in_common_are_not_counted_to_anybody(house: Holders, public: str) -> None:
-    """The active party has enough, by itself; how many the others have of these is theirs, not the server's to tell."""
+    """The active party has enough by itself. The server must not reveal how many of these the others have."""
     meter = house.root / "meter.toml"
     meter.write_text(meter.read_text().replace("min_rows = 20", "min_rows = 1200") + public)
     assert 0.8 * len(house.ids("shop")) > 1200 > 0.8 * len(house.common)

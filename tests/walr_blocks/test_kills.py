@@ -1,4 +1,6 @@
-"""A process of a job of several holders is killed at any step: it is named, and the same job ends well, paid once."""
+"""A process of a job of several parties with columns is killed at any step: it is named, and the same job ends well,
+paid once.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns that a server leaves out, and rows that it shortens, before it sums the joined rows of several holders."""
+"""Columns that a server leaves out, and rows that it shortens, before it sums the joined rows of several parties."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def integers(*columns: np.ndarray) -> np.ndarray:
 
 
 def hat(rows: np.ndarray) -> np.ndarray:
-    """Leverages by the pseudo-inverse, of columns of one length, so that no small one counts as none."""
+    """Compute leverages by the pseudo-inverse, of columns of one length, so that no small one counts as zero."""
     real = rows.astype(float)
     real = real / np.maximum(np.linalg.norm(real, axis=0), 1)
     return np.einsum("ij,ji->i", real, np.linalg.pinv(real, rcond=1e-11))
 
 
 def assert_nobody_stands_out(rows: np.ndarray, n_columns: tuple[int, ...]) -> None:
-    """In the columns of all holders but any one."""
+    """Check this in the columns of all parties except one, for each party."""
     blocks = np.split(rows, np.cumsum(n_columns)[:-1], axis=1)
     for one in range(len(blocks)):
         others = np.concatenate([b for at, b in enumerate(blocks) if at != one], axis=1)
@@ -37,7 +37,7 @@ def assert_nobody_stands_out(rows: np.ndarray, n_columns: tuple[int, ...]) -> No
 @pytest.mark.parametrize("rows", [1, 3, 19, 20, 21, 600])
 @pytest.mark.parametrize("standardised", [False, True])
 def test_effective_rows_of_a_level_are_the_rows_that_have_it(rows: int, standardised: bool) -> None:
-    """A standardised column of a rare level counts the same, a little more."""
+    """A standardised column of a rare level has as many effective rows, or a few more."""
     column = (np.arange(ROWS) < rows) * 1.0
     if standardised:
         column = (column - column.mean()) / column.std()
@@ -71,7 +71,7 @@ def test_a_column_for_every_level_beside_a_constant_costs_one_of_them_and_no_per
 
 
 def nested(rng: np.random.Generator) -> np.ndarray:
-    """Columns at the second and the third holder, of which each pair differs in one row."""
+    """Return columns at the second and the third party, of which each pair differs in one row."""
     wide = [(np.arange(ROWS) // 40 == pair) * 1.0 for pair in range(4)]
     narrow = [column * (np.arange(ROWS) % 40 > 0) for column in wide]
     return integers(rng.normal(size=(ROWS, 4)), *wide, *narrow)
@@ -89,7 +89,7 @@ def by_one_step(rng: np.random.Generator) -> np.ndarray:
 
 
 def growing(rng: np.random.Generator) -> np.ndarray:
-    """Each row that is shortened makes the next one stand out."""
+    """Return rows of which each shortened one makes the next one stand out."""
     rows = integers(rng.normal(size=(ROWS, 12)))
     rows[:, 5] = rng.integers(-(2**21), 2**21, ROWS)
     rows[:, 6] = rows[:, 5]
@@ -101,7 +101,7 @@ def growing(rng: np.random.Generator) -> np.ndarray:
 def test_no_row_stands_out_in_the_columns_of_all_holders_but_one(
     made: Callable[[np.random.Generator], np.ndarray],
 ) -> None:
-    """Holders may put their columns together."""
+    """Several passive parties may combine their columns."""
     rows = made(np.random.default_rng(2))
     shaped, _ = lone_rows.shape_rows(rows, (4, 4, 4))
     assert_nobody_stands_out(shaped, (4, 4, 4))

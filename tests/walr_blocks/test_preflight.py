@@ -1,4 +1,4 @@
-"""What `check` says of a WALR of several parties from public sizes, before a server is asked."""
+"""Findings of `check` about a WALR of several parties from public sizes, before a server is asked."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WHOLE = "split.test_fraction=0"
 
 
 def house_of(root: Path, rows: int, **columns: tuple[str, ...]) -> Holders:
-    """Return holders of whom the shop has so many rows, and each party the columns that are named for it."""
+    """Return parties of which the shop has this many rows, and each has the columns that are named for it."""
     root.mkdir(exist_ok=True)
     house = Holders(root)
     for name, kept in {**COLUMNS, **columns}.items():
@@ -34,7 +34,7 @@ def refusals(found: list[Finding]) -> list[str]:
 @each_case(
     "columns, needed",
     [
-        ({}, 320),  # of 4, 4 and 3 columns, the constant is one of them; the smallest block does not count
+        ({}, 320),  # 4, 4 and 3 columns with the constant; the smallest block does not count
         ({"bank": ("a",)}, 280),  # 4 and 3
         ({"chain": ("e", "f")}, 280),
         ({"bank": ("a",), "chain": ("e",)}, 160),
@@ -44,7 +44,7 @@ def refusals(found: list[Finding]) -> list[str]:
 def test_fewer_than_forty_rows_for_each_column_are_refused(
     columns: dict[str, tuple[str, ...]], needed: int, tmp_path: Path
 ) -> None:
-    """Before anything is sent, in the words of the server."""
+    """The refusal comes before anything is sent, in the words of the server."""
     house = house_of(tmp_path / "few", needed - 1, **columns)
     (said,) = refusals(house.check(WHOLE))
     assert f"{needed - 1} rows are too few" in said
@@ -78,7 +78,7 @@ def test_check_and_run_agree_on_bits_of_weights(
 
 
 def test_derived_columns_need_rows_as_others_do(tmp_path: Path) -> None:
-    """And they are named."""
+    """The findings name them."""
     house = house_of(tmp_path, 439)
     house.set("datasets.rows.derive", {"bin": {"by": "bins", "of": "a", "bins": 4}}, "bank")
     (said,) = refusals(found := house.check(WHOLE))

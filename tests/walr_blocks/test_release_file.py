@@ -1,4 +1,4 @@
-"""The release file of an active party that holds some columns of a model, and whoever would change it."""
+"""The release file of an active party that holds some columns of a model, and changes to the file."""
 
 from __future__ import annotations
 
@@ -69,12 +69,12 @@ def test_all_passes_but_that_nobody_fits_the_model_again(trained: Trained) -> No
     assert [(r.name, r.why) for r in verified.results if r.why] == []
     assert len(verified.results) == ALL_CHECKS + 1
     lines = {result.name for result in verified.results}
-    assert "noisy sum: 3 numbers, of shop's columns alone, the answer" in lines
+    assert "noisy sum: 3 numbers, only of shop's columns, the answer" in lines
     assert "epsilon: 4 against shop and bank and chain together" in lines
     (fitted,) = [line for line in lines if line.startswith("model and fit")]
     assert "2 weights of shop's columns" in fitted
     (open_input,) = [r for r in verified.not_covered if r.name == "input: fit"]
-    assert open_input.not_covered == "meter fitted the model: that these weights are the fit, shop says alone"
+    assert open_input.not_covered == "meter fitted the model: only shop states that these weights are the fit"
     assert not [line for line in lines if "fitted again" in line]
     assert any(re.fullmatch(r"features: hash of the rows: \d+ rows", line) for line in lines)
 
@@ -100,10 +100,10 @@ def test_other_rows_are_not_those_that_were_sent(trained: Trained, tmp_path: Pat
     (tmp_path / "shop.csv").write_text("\n".join(other) + "\n")
     refit = Refit(str(tmp_path / "shop.csv"), "id", trained.refit.sent)
     failed = {r.name: r.why for r in trained.verify(trained.file, refit).results if r.why}
-    assert failed == {"features: hash of the rows": "these are not the rows and ids that were sent"}
+    assert failed == {"features: hash of the rows": "these rows and ids are not the ones that were sent"}
 
 
-# --- whoever would change it ------------------------------------------------------------------------------
+# --- changes to the file ----------------------------------------------------------------------------------
 
 
 def test_every_changed_byte_is_noticed(trained: Trained) -> None:
@@ -159,19 +159,19 @@ def one_sum_less(parts: dict[str, Any]) -> None:
 MADE = "the part of the model is not as a WALR training makes it"
 LIES: dict[str, tuple[Change, str, str]] = {
     "another sum": (put("sum", "sums", 0, value=1), "noisy sum", "it is not what meter answered"),
-    "a sum less": (one_sum_less, "noisy sum", "it is not one number for each column"),
+    "a sum less": (one_sum_less, "noisy sum", "it does not have one number for each column"),
     "another own bound": (put("sum", "own_norm_bound", value=7), "question", "norm_bound: is not that of all blocks"),
     "no own bound": (put("sum", "own_norm_bound", value=None), "servers", "own_norm_bound"),
     "a holder less": (blocks_changed(lambda b: b.pop()), "question", "norm_bound: is not that of all blocks"),
     "another holder": (
         blocks_changed(lambda b: b[0].__setitem__(0, "branch")),
         "question",
-        "meter answered a request of another draw, or another one",
+        "meter answered another request, or a request of another draw",
     ),
     "a part of others": (
         model(data_parties=["shop", "bank"]),
         "model and fit",
-        "the part of the model is of other parties",
+        "the part of the model names other parties",
     ),
     "columns that were not there": (another_column, "model and fit", "the part of the model has other columns"),
     "another slope": (model(slope=100.0), "model and fit", MADE),
@@ -183,12 +183,12 @@ LIES: dict[str, tuple[Change, str, str]] = {
     "l2 of another noise": (
         put("fit", "l2", value=0.5),
         "model and fit",
-        "l2 is not that of the settings and the noise",
+        "l2 does not follow from the settings and the noise",
     ),
     "a seed of its own": (
         put("fit", "batches_seed", value="0" * 64),
         "model and fit",
-        "the server fitted, and the file says how",
+        "the server fitted the model, but the file describes a fit",
     ),
     "another trust": (
         put("fit", "settings", "trust", value="encrypted-rows"),
@@ -225,7 +225,7 @@ def test_a_file_of_several_cannot_be_passed_off_as_one_partys(trained: Trained) 
 
 
 def test_the_job_again_gives_the_same_file(trained: Trained) -> None:
-    """From what the server remembers: nothing is charged or fitted."""
+    """The server remembers the answer: nothing is charged or fitted."""
     again = trained_in(trained.house)
     assert again.directory != trained.directory
     assert again.verify(again.file, again.refit).passed
@@ -235,7 +235,7 @@ def test_the_job_again_gives_the_same_file(trained: Trained) -> None:
 
 
 def test_l2_does_not_tell_how_many_columns_of_others_are_constant(tmp_path: Path) -> None:
-    """At one norm bound, which the active party is told in any case."""
+    """Both runs have one norm bound, which the active party learns in any case."""
     l2 = []
     for constant in ((), ("bank", "chain")):
         root = tmp_path / f"{len(constant)}"
@@ -249,7 +249,7 @@ def test_l2_does_not_tell_how_many_columns_of_others_are_constant(tmp_path: Path
     assert l2[0] == l2[1]
 
 
-# --- what the file tells -----------------------------------------------------------------------------------
+# --- contents of the file -----------------------------------------------------------------------------------
 
 
 def test_nothing_of_other_columns_is_in_the_file_but_what_the_active_party_was_told(trained: Trained) -> None:

@@ -1,4 +1,4 @@
-"""The steps of several holders' columns, one at a time."""
+"""The steps of several parties' columns, one at a time."""
 
 from __future__ import annotations
 
@@ -77,7 +77,9 @@ def test_a_bound_of_whole_rows_is_split_by_columns_and_else_each_has_its_own() -
 
 
 def test_the_sum_moves_by_no_more_than_the_norm_bound_if_a_label_flips() -> None:
-    """Rows as long as a cheating holder can make them: a block's beyond its bound are refused, its own shortened."""
+    """Rows are as long as a cheating party can make them: blocks beyond their bound are refused, its own
+    are shortened.
+    """
     rng = np.random.default_rng(0)
     n = 300
     ids = tuple(f"row-{i}" for i in range(n))
@@ -107,7 +109,7 @@ def test_the_sum_moves_by_no_more_than_the_norm_bound_if_a_label_flips() -> None
 
 @pytest.mark.parametrize("batch_rows", [2, 3, 7])
 def test_an_id_that_comes_twice_is_refused_by_its_place_among_the_active_partys_own(batch_rows: int) -> None:
-    """Found later it would be placed among the rows that all holders have, or counted twice among these."""
+    """Found later, it would be placed among the common rows, or counted twice among these."""
     ids = ("a", "b", "c", "d", "b", "e")
     rows = ConsumerRows(ids, np.zeros((6, 3), np.int32))
     request = several_parties.step_4_open(walr.step_1_open(rows, NORM_BOUND, SETTINGS), BLOCKS)
@@ -125,7 +127,7 @@ def test_an_id_that_comes_twice_is_refused_by_its_place_among_the_active_partys_
 def test_told_weights_are_on_the_grid_of_their_error() -> None:
     weights = np.random.default_rng(1).normal(size=50)
     told = several_parties.step_8_rounded(weights, 10_000)
-    step = 2.0**-7  # a quarter of 2 / sqrt(10,000) is .005
+    step = 2.0**-7  # a quarter of 2 / sqrt(10,000) is 0.005
     assert (told / step == np.rint(told / step)).all()
     assert np.abs(told - weights).max() <= step / 2
     assert several_parties.bits_of_a_weight(10_000) == 6 + 7

@@ -13,7 +13,7 @@ ALLOWED = {"unsafe": ["unchecked-rows"]}
 
 
 def house_in(root: Path, key: PrivateKey) -> Split:
-    """The shop's key is here already: to make one takes a second."""
+    """Return a world in which the shop already has its key: making one takes a second."""
     house = Split(root)
     house.write_party("whole", **ALLOWED)
     shop = root / "state" / "shop"

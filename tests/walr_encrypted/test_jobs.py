@@ -1,4 +1,4 @@
-"""Whole jobs of a shop that hides its rows from a server: the sum, the charge, who must allow it, what each sees."""
+"""Whole jobs of a shop that hides its rows from a server: the sum, the charge, the permissions, each party's view."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _quick_keys() -> Iterator[None]:
 def test_the_sum_is_that_of_a_trusted_server(
     tmp_path: Path, real_key: PrivateKey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Under a key of full size."""
+    """The key has full size."""
     house = house_in(tmp_path, real_key)
     without_noise(monkeypatch)
     sums = released(monkeypatch)
@@ -78,7 +78,7 @@ def test_a_persons_rows_are_counted_as_ever(
 
 
 def test_a_job_again_gets_the_remembered_answer_for_nothing(house: Split, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Though the rows would be encrypted anew."""
+    """This holds although the rows would be encrypted again."""
     sums = released(monkeypatch)
     house.run(job="hidden.toml")
     house.run(job="hidden.toml")
@@ -87,7 +87,7 @@ def test_a_job_again_gets_the_remembered_answer_for_nothing(house: Split, monkey
 
 
 def test_who_lost_the_key_pays_again(house: Split, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was remembered is under the old one."""
+    """The remembered answer is under the old key."""
     sums = released(monkeypatch)
     house.run(job="hidden.toml")
     (house.root / "state/shop" / ROW_KEY).unlink()
@@ -107,7 +107,7 @@ def test_a_server_whose_policy_does_not_say_so_refuses(house: Split) -> None:
 
 
 def asking(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> None:
-    """A consumer whose job is one thing and whose request is another."""
+    """Change the requests, as an active party does whose request differs from its job."""
     made = Servers.requests
 
     def changed(self: Servers, *args: Any) -> list[AggregateOpen]:
@@ -174,7 +174,7 @@ def test_the_consumer_needs_no_flag_and_a_flag_in_vain_is_refused(house: Split) 
 
 
 def test_the_server_gets_no_feature_no_salt_and_no_sum(house: Split, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of every octet that it gets, and of all that it keeps."""
+    """The test searches every octet that the server gets, and all that it keeps."""
     seen = overheard(monkeypatch)
     sums = released(monkeypatch)
     asked: list[Any] = []
@@ -188,10 +188,11 @@ def test_the_server_gets_no_feature_no_salt_and_no_sum(house: Split, monkeypatch
     house.run(job="hidden.toml")
     got, kept = b"".join(seen), kept_by(house, "whole")
     for row in asked[0].weights[:20]:
-        assert row.tobytes() not in got + kept  # as rows travel, of 16 bits or 32
+        assert row.tobytes() not in got + kept  # the encoding of rows of 16 bits or 32
         assert row.astype("<i4").tobytes() not in got + kept
     assert not any(text in kept for text in spellings(sums[0].sums))
-    house.run(job="trusted.toml")  # whose server has the sum, and keeps it to answer the same question again
+    # a server that reads rows has the sum, and keeps it to answer the same question again
+    house.run(job="trusted.toml")
     assert any(text in kept_by(house, "whole") for text in spellings(sums[1].sums))
 
 
@@ -200,13 +201,13 @@ def kept_by(house: Split, party: str) -> bytes:
 
 
 def spellings(sums: np.ndarray) -> list[bytes]:
-    """Of all of them together: one alone has five digits, which are somewhere by chance."""
+    """Return the spellings of all sums together: one sum has five digits, which occur somewhere by chance."""
     octets = [sums.astype(kind).tobytes() for kind in ("<i8", ">i8")] + [b"".join(map(varint, sums.tolist()))]
     return octets + [mark.join(map(str, sums.tolist())).encode() for mark in (",", ", ")]
 
 
 def varint(number: int) -> bytes:
-    """Of a sint64 of protobuf, as a kept answer has it."""
+    """Encode a sint64 of protobuf, as a kept answer has it."""
     left = number << 1 if number >= 0 else -2 * number - 1
     octets = bytearray()
     while left > 127:
@@ -216,7 +217,7 @@ def varint(number: int) -> bytes:
 
 
 def test_the_same_row_twice_looks_different_each_time(house: Split, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All rows are made one and the same: the server sees as many different ciphertexts as rows."""
+    """All rows are equal, and the server sees as many different ciphertexts as rows."""
     header, *lines = (house.root / "features.csv").read_text().splitlines()
     same = [line.split(",")[0] + ",1.5,2.5" for line in lines]
     (house.root / "features.csv").write_text("\n".join([header, *same]) + "\n")
@@ -237,8 +238,9 @@ def test_the_same_row_twice_looks_different_each_time(house: Split, monkeypatch:
 def test_what_leaves_before_the_charge_is_the_same_for_neighbours(
     house: Split, monkeypatch: pytest.MonkeyPatch, flipped: int
 ) -> None:
-    """One label changes: the same request, the same counts, as many octets; only the ciphertext of the sum differs,
-    and that by fresh randomness in any case."""
+    """One label changes: the request, the counts and the number of octets stay the same.
+
+    Only the ciphertext of the sum differs, and fresh randomness changes it in any case."""
     answers: list[NoisySum] = []
     release = MeasurementService.release
 
@@ -315,7 +317,7 @@ def test_a_damaged_key_ends_the_job_and_is_named_to_its_operator(
 
 @pytest.fixture(scope="module")
 def job_done(tmp_path_factory: pytest.TempPathFactory, insecure_test_key: PrivateKey) -> tuple[Split, JobSession]:
-    """A house and its job, of which tests only read."""
+    """A house and its job, which tests only read."""
     house = house_in(tmp_path_factory.mktemp("house"), insecure_test_key)
     return house, house.run(job="hidden.toml")
 

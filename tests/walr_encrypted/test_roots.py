@@ -1,5 +1,7 @@
-"""What the n-th root of an answer tells: who sent the rows knows each one's root, and a product of those of label 1
-would name them. Two whole jobs that differ in one label, with the server's randomisers and without.
+"""The n-th root of an answer could reveal labels: the sender of the rows knows each row's root.
+
+A product of the roots of label 1 would name the rows. Two whole jobs differ in one label, with the server's randomisers
+and without.
 """
 
 from __future__ import annotations
@@ -21,12 +23,12 @@ from tests.quick_keys import quick_keys
 from tests.walr_encrypted.house import house_in
 from tests.world.split_labels import Split
 
-UNKNOWN = 8  # labels; the shop knows those of all other rows
+UNKNOWN = 8  # labels; the shop knows the labels of all other rows
 
 
 @dataclass
 class Ones:
-    """In place of the server's randomisers: nothing is hidden."""
+    """Stand-in for the server's randomisers that hides nothing."""
 
     public_key: PublicKey
 
@@ -36,7 +38,7 @@ class Ones:
 
 @dataclass
 class Shop:
-    """It keeps the ciphertexts that it sends, and opens all of them with its own key."""
+    """A shop that keeps the ciphertexts that it sends, and opens all of them with its own key."""
 
     key: PrivateKey
     sent: dict[str, int] = field(default_factory=dict)
@@ -46,7 +48,7 @@ class Shop:
         return dict(zip(self.sent, self.key.roots(residues), strict=True))
 
     def labels_from(self, root: int, labels: dict[str, int]) -> list[tuple[int, ...]]:
-        """Those of the first rows under which the answer is the product of the rows of label 1."""
+        """Return the labels of the first rows under which the answer is the product of the rows of label 1."""
         n, roots = self.key.public_key.n, self.roots()
         guessed, known = list(roots)[:UNKNOWN], list(roots)[UNKNOWN:]
         of_known = 1
@@ -80,7 +82,7 @@ def shop(insecure_test_key: PrivateKey, monkeypatch: pytest.MonkeyPatch) -> Iter
 
 
 def trained(house: Split) -> int:
-    """Returns the root in the file of the job."""
+    """Return the root in the job's file."""
     session = house.run(job="hidden.toml")
     file = json.loads((house.root / "state/shop/models" / session.id / "release.json").read_bytes())
     (root,) = file["parts"]["servers"][0]["encrypted"]["roots"]
@@ -91,7 +93,7 @@ def trained(house: Split) -> int:
 def test_whoever_sent_the_rows_reads_no_label_from_the_root(
     shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hides: bool
 ) -> None:
-    """By chance a root is a product of those of rows once in n / 2^8."""
+    """A root is a product of rows' roots by chance once in n / 2^8."""
     if not hides:
         monkeypatch.setattr(encrypted_rows, "FullExponent", Ones)
     found, labels = [], []

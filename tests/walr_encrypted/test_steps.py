@@ -1,4 +1,4 @@
-"""One step after the other: the same integers as in the clear, what a ciphertext says, what the server refuses."""
+"""One step after the other: the same integers as in the clear, the content of a ciphertext, the server's refusals."""
 
 from __future__ import annotations
 
@@ -57,8 +57,9 @@ def encrypted_answer(
 def test_the_released_integers_are_those_of_a_server_that_reads_the_rows(
     insecure_test_key: PrivateKey, n_rows: int, n_columns: int, seed: int
 ) -> None:
-    """The noise too: it has the same law because it is drawn by the same code, here from the same numbers. With 512
-    bits some of these rows take several ciphertexts."""
+    """The noise is equal too: the same code draws it, here from the same numbers, so it has the same law.
+
+    With 512 bits some of these rows take several ciphertexts."""
     rows = rows_of(n_rows, n_columns, seed, largest=3)
     labels = labels_of(rows, seed)
     hidden, request = encrypted_answer(rows, labels, insecure_test_key, seed)
@@ -75,7 +76,7 @@ def test_the_released_integers_are_those_of_a_server_that_reads_the_rows(
 def test_an_answer_is_opened_to_its_sum_and_to_no_other(
     insecure_test_key: PrivateKey, n_columns: int, seed: int
 ) -> None:
-    """In several ciphertexts too: one number moved, two exchanged, and what one slot could lend to the next."""
+    """The sum may take several ciphertexts: one number is moved, two are exchanged, or one slot lends to the next."""
     rows = rows_of(5, n_columns, seed, largest=3)
     with quick_keys():
         answer, request = encrypted_answer(rows, labels_of(rows, seed), insecure_test_key, seed)
@@ -133,7 +134,7 @@ def test_rows_that_do_not_count_are_not_summed(insecure_test_key: PrivateKey) ->
 
 
 def test_the_largest_rows_do_not_spill_into_the_next_number(insecure_test_key: PrivateKey) -> None:
-    """All of the norm bound in one column, of one sign, and every label 1."""
+    """One column has all of the norm bound, of one sign, and every label is 1."""
     weights = np.zeros((8, 4), np.int32)
     weights[:, 1], weights[:, 2] = MAX_NORM_BOUND, 0
     rows = ConsumerRows(tuple(f"row-{i}" for i in range(8)), weights)
@@ -165,14 +166,14 @@ def test_the_work_is_the_same_whatever_the_labels(insecure_test_key: PrivateKey,
 
 
 def test_two_answers_of_one_sum_share_no_ciphertext(insecure_test_key: PrivateKey) -> None:
-    """Same rows, labels and noise: only the randomness of encryption differs, and all of it does."""
+    """Rows, labels and noise are the same: only the randomness of encryption differs, and all of it does."""
     rows = rows_of(5, 2)
     labels = labels_of(rows)
     one, other = (encrypted_answer(rows, labels, insecure_test_key, seed=3)[0] for _ in range(2))
     assert one.ciphertexts != other.ciphertexts
 
 
-# --- what the consumer says of its key ---------------------------------------------------------------------
+# --- the active party's statement about its key --------------------------------------------------------------
 
 
 def test_the_request_is_named_by_its_key_and_keeps_its_salt(real_key: PrivateKey) -> None:

@@ -16,7 +16,9 @@ from tests.world.split_labels import Split
 
 
 def run(house: Split | Holders, job: str) -> None:
-    """Every party a process, forked from one that has imported all; each ends itself where an order says so."""
+    """Run each party as a process, forked from one that has imported all; each ends itself where an
+    order asks for it.
+    """
     loaded = load_job(house.root / job, ["timeouts.step_s=15", "timeouts.reconnect_s=4"])
     command = [sys.executable, "-m", "tests.vertical.victim", str(house.root)]
     with (

@@ -9,13 +9,13 @@ from blindfit.algorithms.sharing.short_rows import Plan
 
 
 def root(square: int) -> int | None:
-    """Modulo p, which is 3 mod 4."""
+    """Return a square root modulo p, which is 3 mod 4."""
     found = pow(square % f.P, (f.P + 1) // 4, f.P)
     return found if found * found % f.P == square % f.P else None
 
 
 def huge_row(plan: Plan) -> list[int]:
-    """Two huge numbers whose squares are R^2 modulo p: a sum of squares and one comparison would let them pass."""
+    """Return two huge numbers whose squares are R^2 modulo p: a sum of squares and one comparison would accept them."""
     for first in count(f.P // 3):
         second = root(plan.norm_bound**2 - first * first)
         if second is not None:

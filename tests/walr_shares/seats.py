@@ -1,4 +1,4 @@
-"""All seats of WALR in shares in one process: a shop, a dealer and two servers, who may each be somebody else."""
+"""All parties of WALR in shares in one process: a shop, a key node and two servers, each of which may be replaced."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ async def honest(rows: SharedRows, channel: Channel) -> None:
 class Seats:
     """
     Attributes:
-        masked: what the shop sends in the place of its masked rows, to each server.
+        masked: function that replaces the shop's masked rows for each server.
         prove: the shop's step 5.
-        server: what makes a server; another class of it lies.
-        told_dealer: what the shop tells the dealer of its rows, of what it tells the servers.
+        server: class of a server; another class lies.
+        told_dealer: function that changes the shop's plan for the key node.
     """
 
     rows: ConsumerRows
@@ -66,7 +66,7 @@ class Seats:
         return replace(request_for(self.rows), norm_bound=self.norm_bound, in_shares=1)
 
     def run(self) -> Elements:
-        """X^T y mod p, of both servers' shares."""
+        """X^T y mod p, from both servers' shares."""
         return asyncio.run(self._run())
 
     async def _run(self) -> Elements:

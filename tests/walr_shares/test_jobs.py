@@ -1,4 +1,4 @@
-"""Whole jobs of a shop, a dealer and two servers with shares of labels and rows: sums, charges, who is refused."""
+"""Whole jobs of a shop, a key node and two servers with shares of labels and rows: sums, charges, refusals."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_the_sum_is_the_trusted_servers(tmp_path: Path, persons: bool, monkeypat
 
 
 def test_a_job_again_gets_the_remembered_answers_for_nothing(house: Split, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Though new masks are dealt, which nobody uses."""
+    """New masks are dealt, but nobody uses them."""
     sums = released(monkeypatch)
     house.run(job=JOB)
     house.run(job=JOB)
@@ -81,7 +81,7 @@ def database_of(house: Split, name: str, query: str, *values: Any) -> list[Any]:
 
 @pytest.mark.parametrize("forgetful", SERVERS)
 def test_where_one_server_has_lost_its_answer_both_refuse(trained: tuple[Split, JobSession], forgetful: str) -> None:
-    """Shares of one sum come from one dealing: the other's answer goes with no new one."""
+    """Shares of one sum come from one dealing: the other server's answer fits no new share."""
     house, _ = trained
     assert len(database_of(house, forgetful, "DELETE FROM answers RETURNING session")) == 1
     with pytest.raises(BlindfitError, match="does not remember"):
@@ -115,7 +115,7 @@ def test_where_the_servers_remember_answers_of_two_sessions_both_refuse(
 def test_an_evaluation_hides_its_scores_in_the_same_way(
     house: Split, job: str, trust: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With the same noise, none, its figures are those of a server that reads the scores."""
+    """Without noise, its figures are those of a server that reads the scores."""
     house.write_party("whole", unsafe=["unchecked-rows"])
     without_noise(monkeypatch)
     session = house.run(job=job)
@@ -132,11 +132,11 @@ def test_an_evaluation_hides_its_scores_in_the_same_way(
     )
 
 
-# --- a consumer that lies -----------------------------------------------------------------------------------------
+# --- an active party that lies -----------------------------------------------------------------------------------
 
 
 def longer(rows: ConsumerRows) -> ConsumerRows:
-    """As long as the integers of the wire allow."""
+    """Return rows as long as the integers of the wire allow."""
     weights = rows.weights.astype(np.int32)
     weights[0, 0] = 2**30
     return replace(rows, weights=weights)
@@ -158,8 +158,9 @@ TOLD_OTHERWISE = [("dealer",), ("east",), ("west",), SERVERS, ("dealer", *SERVER
 def test_a_shop_that_tells_anybody_of_other_rows_than_it_asks_for_gets_no_answer(
     house: Split, monkeypatch: pytest.MonkeyPatch, told: Sequence[str], change: Callable[[Plan], Plan]
 ) -> None:
-    """A larger norm bound, if it were believed anywhere, would let longer rows pass. Where the dealer and a server were
-    told different things, that server cannot know who of the two lies."""
+    """If any party believed a larger norm bound, longer rows would pass.
+
+    If the key node and a server received different plans, that server cannot know which of the two lies."""
     asked = dealt_masks.ask_for_masks
 
     async def ask(plan: Plan, others: Sequence[str], channel: Channel) -> None:
@@ -168,7 +169,7 @@ def test_a_shop_that_tells_anybody_of_other_rows_than_it_asks_for_gets_no_answer
 
     monkeypatch.setattr(dealt_masks, "ask_for_masks", ask)
     everyone = set(told) == {"dealer", *SERVERS}
-    wanted = "masks were dealt for other rows" if everyone else r"shop told other ones here .* which of the two lies"
+    wanted = "masks were dealt for other rows" if everyone else r"shop sent other numbers here .* which of the two lies"
     with pytest.raises(BlindfitError, match=wanted):
         house.run(job=JOB)
     assert house.charges() == [0, 0]
@@ -177,7 +178,7 @@ def test_a_shop_that_tells_anybody_of_other_rows_than_it_asks_for_gets_no_answer
 def test_rows_longer_than_the_bound_are_refused_and_nothing_is_charged(
     house: Split, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It says that they are as short as they should be, and proves what it can."""
+    """The shop claims that they are short enough, and proves what it can."""
     filled = short_rows.fill_rows
 
     def believed(rows: Any, plan: Any) -> np.ndarray:
@@ -205,7 +206,7 @@ def test_rows_longer_than_the_bound_are_refused_and_nothing_is_charged(
 def test_a_consumer_cannot_send_rows_in_the_clear_in_a_job_of_shares(
     house: Split, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nor rows in shares where the job says two-servers: both servers were told otherwise."""
+    """Nor can it send rows in shares in a two-servers job: both servers expect otherwise."""
     monkeypatch.setattr(AtActiveParty, "open_request", lambda _self, request: request)
     with pytest.raises(BlindfitError, match="in_shares"):
         house.run(job=JOB)
@@ -226,7 +227,7 @@ def test_rows_in_shares_in_another_job_are_refused(house: Split, job: str, monke
 
 
 def test_masks_serve_once(house: Split, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A consumer whose call was cut once all rows had come calls again in the same session, with the same rows."""
+    """An active party whose call was cut once all rows had come calls again in the same session, with the same rows."""
     add_up, times = Meeting.add_up, [0]
 
     async def cut(self: Meeting, tally: Tally) -> None:
@@ -270,7 +271,7 @@ def test_the_report_says_who_must_not_collude(trained: tuple[Split, JobSession])
     house, session = trained
     made = write_report(session, house.root / "report", [])
     sections = {section.topic: " ".join(section.sentences) for section in privacy_statement(made.content)}
-    assert "Against shop alone: epsilon 0.684" in sections["trust"]
+    assert "Against only shop: epsilon 0.684" in sections["trust"]
     assert "proves to both servers" in sections["mechanism"]
     assert "uniform numbers" in sections["learnt-measurement"]
     assert "nor either of them with the key node" in sections["collusion"]
@@ -297,7 +298,7 @@ def test_rows_that_cannot_be_proved_short_are_refused_before_anything_is_sent(ho
 
 
 def test_quantised_rows_never_pass_the_bound() -> None:
-    """Else an honest consumer could not fill them up."""
+    """Otherwise an honest active party could not fill them up."""
     real = np.random.default_rng(1).normal(size=(2000, 7)) * 10
     rows = quantise_rows(real, 3 * 2**16, 16)
     plan = short_rows.Plan(2000, 7, 3 * 2**16)

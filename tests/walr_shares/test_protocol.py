@@ -1,4 +1,4 @@
-"""All seats of WALR in shares: the sum, who lies about what, and what anybody sees."""
+"""All parties of WALR in shares: the sum, lies and liars, and each party's view."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def labels_for(n: int) -> np.ndarray:
 
 @pytest.mark.parametrize(("n_rows", "n_columns"), [(1, 1), (40, 3), (9000, 2)])
 def test_the_sum_is_exact(n_rows: int, n_columns: int) -> None:
-    """Also in several blocks."""
+    """The sum is exact in several blocks, too."""
     rows, labels = rows_of(n_rows, n_columns), labels_for(n_rows)
     seats = Seats(rows, labels)
     assert f.integers(seats.run()).tolist() == (rows.weights.astype(np.int64).T @ labels).tolist()
@@ -78,7 +78,7 @@ def test_a_shop_that_sends_both_a_longer_row_is_refused_by_both(by: int) -> None
 
 
 def test_a_shop_that_sends_a_huge_row_with_small_squares_is_refused() -> None:
-    """It proves what it can: the sums are too large for its bits."""
+    """The shop proves what it can: the sums are too large for its bits."""
     rows = rows_of()
     plan = dealt_masks.plan_of(Seats(rows, labels_for(40)).request)
     row = f.elements(np.array(huge_row(plan), np.int64))
@@ -114,7 +114,9 @@ def test_a_shop_that_sends_the_servers_different_rows_is_noticed() -> None:
 
 
 class SaysZero(Server):
-    """Colludes with a shop whose rows are too long: it opens what makes the sum 0, which it can compute."""
+    """A server that colludes with a shop whose rows are too long: it opens what makes the sum 0, which
+    it can compute.
+    """
 
     async def _require_zero(self, parts: Any) -> None:
         total = parts[0]
@@ -132,7 +134,7 @@ def replace_value(share: Share, value: Elements) -> Share:
 
 @pytest.mark.parametrize("liar", SERVERS)
 def test_a_server_that_hides_a_long_row_is_caught_by_the_mac(liar: str) -> None:
-    """It knows what the rows exceed the bound by; it does not know the MAC key."""
+    """The server knows by how much the rows exceed the bound; it does not know the MAC key."""
 
     class Colludes(SaysZero):
         excess = f.elements([12345])
@@ -144,7 +146,7 @@ def test_a_server_that_hides_a_long_row_is_caught_by_the_mac(liar: str) -> None:
             masked=lambda _server, batch: shifted(batch, 0, 2**30),
             servers={liar: Colludes},
         ).run()
-    with pytest.raises(MacCheckFailed):  # nor may an honest shop's zero be another number
+    with pytest.raises(MacCheckFailed):  # an honest shop's zero may not be another number either
         Seats(rows_of(), labels_for(40), servers={liar: Colludes}).run()
 
 
@@ -167,8 +169,9 @@ def test_a_shop_that_tells_the_servers_different_bits_is_noticed(server: str) ->
 
 
 def test_coefficients_are_drawn_when_nobody_can_choose_what_they_test(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server tells the shop, with which it colludes, all that it knows. So signs are drawn after the rows have come,
-    and coefficients after the bits have: neither is known before.
+    """A server shares all that it knows with the shop, with which it colludes.
+
+    So signs are drawn after the rows have come, and coefficients after the bits have: neither is known before.
     """
     events: list[tuple[str, str, bytes]] = []
 
@@ -217,7 +220,7 @@ def test_coefficients_are_drawn_when_nobody_can_choose_what_they_test(monkeypatc
     [{"n_rows": 48}, {"n_rows": 39}, {"n_columns": 2}, {"n_columns": 4}, {"norm_bound": NORM_BOUND - 1}],
 )
 def test_where_a_dealer_deals_for_other_rows_than_a_server_was_told_both_who_may_lie_are_named(change: Any) -> None:
-    """Masks of another length are the dealer's doing alone where it is the shop that told it another one."""
+    """Masks of another length may be the key node's fault, or the shop's, if it asked for another length."""
     seats = Seats(rows_of(), labels_for(40), told_dealer=lambda plan: replace(plan, **change))
     with pytest.raises(MalformedMessage, match="which of the two lies") as refused:
         seats.run()
@@ -255,7 +258,7 @@ def test_what_a_server_gets_of_rows_is_uniform_whatever_they_are() -> None:
 
 
 def test_each_servers_share_of_the_sum_is_uniform() -> None:
-    """Over dealings: of the same rows and labels, so that one answer alone tells nothing."""
+    """The shares are uniform over dealings for the same rows and labels, so one answer by itself reveals nothing."""
     taken: list[float] = []
     sum_of = Server.sum_of
 
@@ -265,7 +268,7 @@ def test_each_servers_share_of_the_sum_is_uniform() -> None:
             taken.append(float(share[0]) / f.P)
             return share
 
-    for _ in range(80):  # of a share of half the range no 50 pass
+    for _ in range(80):  # no 50 shares of half the range pass
         Seats(rows_of(2, 1), np.ones(2, np.uint8), servers={"west": Noted}).run()
     assert stats.kstest(taken, "uniform").pvalue > RED_BY_CHANCE
 
@@ -320,7 +323,7 @@ def test_all_that_goes_is_in_the_table() -> None:
     seats.run()
     sent = {step for _, _, step in seats.network.sent}
     documented = {arrow.message.__name__ for arrow in shared_rows.TABLE.arrows}
-    assert sent == documented - {"MaskedRows"}  # which go in a call of their own
+    assert sent == documented - {"MaskedRows"}  # masked rows have a separate call
 
 
 def test_the_norm_bound_is_the_longest_row_that_passes() -> None:

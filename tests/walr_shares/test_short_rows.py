@@ -1,4 +1,4 @@
-"""The proof that rows are short: honest rows pass, no others do, whatever squares modulo p say."""
+"""The proof that rows are short: only honest rows pass, for any squares modulo p."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def opened(
     plan: Plan = PLAN,
     bits_of: Callable[[np.ndarray, Plan], np.ndarray] = short_rows.bits_of,
 ) -> int:
-    """The number that two holders of shares open: 0 if all of it holds. Only for rows of one block.
+    """Return the number that two parties with shares open: 0 if all of it holds. Only for rows of one block.
 
     Args:
-        bits_of: the sums' bits, as who cheats has them.
+        bits_of: bits of the sums, as a cheating party has them.
     """
     prover, seeds = Seed.random(), [Seed.random(), Seed.random()]
     dealer, signs, coefficients = Dealer(seeds), short_rows.signs_of(Seed.random(), plan, 0), Seed.random()
@@ -71,7 +71,7 @@ def test_honest_rows_pass() -> None:
 
 
 def test_huge_numbers_whose_squares_are_small_modulo_p_are_noticed() -> None:
-    """With chance 2^-60 they are not."""
+    """They pass unnoticed with chance 2^-60."""
     numbers = f.elements(honest_numbers(PLAN))
     row = huge_row(PLAN)
     assert sum(number * number for number in row) % f.P == PLAN.norm_bound**2
@@ -86,7 +86,7 @@ def test_huge_numbers_whose_squares_are_small_modulo_p_are_noticed() -> None:
 
 @pytest.mark.parametrize("more", [1, -1, 2**20])
 def test_a_row_of_any_other_length_is_noticed(more: int) -> None:
-    """Even one whose length is right but for one grid step."""
+    """This holds for a row whose length is off by one grid step."""
     numbers = honest_numbers(PLAN)
     numbers[11, 0] += more
     assert opened(f.elements(numbers)) != 0
@@ -141,7 +141,7 @@ def test_squares_of_what_the_bits_allow_do_not_wrap_round(n_columns: int, norm_b
 
 
 def test_so_many_rows_that_a_holder_could_not_hold_their_shares_are_refused() -> None:
-    """A consumer that says so would fill its memory."""
+    """An active party that claims so many rows would fill the server's memory."""
     with pytest.raises(RangeError, match="are more than"):
         Plan(2**31, 50, 2**15)
 

@@ -1,4 +1,4 @@
-"""Hear what the shop sends to servers, and what they answer."""
+"""Record what the shop sends to servers, and their answers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.world.split_labels import Split
 
 
 def overheard(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
-    """All that measurement servers get from the shop in their calls, as it comes."""
+    """Return all that measurement servers receive from the shop in their calls, in order."""
     seen: list[bytes] = []
     from_pb = codec.Messages.from_pb
 
@@ -33,7 +33,7 @@ Change = Callable[[ConsumerRows], ConsumerRows]
 
 
 def listen(house: Split, monkeypatch: pytest.MonkeyPatch, changed: dict[str, Change] | None = None) -> dict[str, Any]:
-    """What each server answers, in the end; a consumer that changes its rows for a server tells it their hash."""
+    """Return each server's final answer; an active party that changes its rows for a server sends it their hash."""
     answers: dict[str, Any] = {}
     ask = Servers._ask
 

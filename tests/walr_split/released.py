@@ -1,4 +1,4 @@
-"""What a WALR job has released and fitted, and releases without noise."""
+"""Released and fitted sums of WALR jobs, and releases without noise."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from blindfit.parties.walr import fit, lead
 
 
 def without_noise(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Draw 0 in the place of all noise, so that a test can count."""
+    """Replace all noise by 0, so that a test can count."""
 
     def zeros(n: int, sigma_squared: Fraction, uniform: Any) -> list[int]:
         return [0] * n
@@ -24,7 +24,7 @@ def without_noise(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def released(monkeypatch: pytest.MonkeyPatch) -> list[NoisySum]:
-    """What the active party fits to, job by job."""
+    """Return the sums that the active party fits to, job by job."""
     found: list[NoisySum] = []
     release = Servers.release
 
@@ -38,7 +38,7 @@ def released(monkeypatch: pytest.MonkeyPatch) -> list[NoisySum]:
 
 
 def cells_of_treatments(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Return for how many rows times columns each job chooses how mu is treated."""
+    """Return for how many rows times columns each job chooses the treatment of mu."""
     cells: list[int] = []
 
     def noted(treatment: Any, of: int) -> Any:

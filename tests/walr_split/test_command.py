@@ -1,4 +1,4 @@
-"""`blindfit split-labels`: two private files or none."""
+"""`blindfit split-labels` writes two private files or nothing."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_every_split_is_fresh_in_all_rows(house: Split) -> None:
 
 
 def test_the_order_of_the_table_is_not_that_of_its_rows(house: Split) -> None:
-    """Converters first: a table in that order would tell who they are."""
+    """The table lists converters first: shares in that order would reveal who they are."""
     one = columns(split(house, "1a", "1b")[0])["id"]
     ordered = sorted(house.labels.items(), key=lambda item: -item[1])
     table = pa.table({"id": [row for row, _ in ordered], "label": [label for _, label in ordered]})
@@ -109,7 +109,7 @@ def test_only_labels_of_two_values_are_split(house: Split, party: str, dataset: 
 
 
 def test_a_server_refuses_shares_that_were_rounded(house: Split) -> None:
-    """As floats, or as a spreadsheet keeps them."""
+    """Floats round them, and so does a spreadsheet."""
     table = pq.read_table(house.root / "east.parquet")
     place = table.column_names.index("share")
     rounded = pa.array([float(share) for share in table["share"].to_pylist()])

@@ -1,4 +1,4 @@
-"""Whole jobs of a shop and two servers with shares: the sum, the charges, and whoever tries to get more."""
+"""Whole jobs of a shop and two servers with shares: the sum, the charges, and attempts to get more."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ def test_the_report_says_against_whom_and_names_both_servers(trained: tuple[Spli
     made = write_report(session, house.root / "report", [])
     sections = {section.topic: " ".join(section.sentences) for section in privacy_statement(made.content)}
     assert "Against shop together with one of east and west: epsilon 1." in sections["trust"]
-    assert "Against shop alone: epsilon 0.684" in sections["trust"]
-    assert "twice that of one trusted server" in sections["mechanism"]
+    assert "Against only shop: epsilon 0.684" in sections["trust"]
+    assert "twice the variance of one trusted server" in sections["mechanism"]
     assert "must not collude with each other" in sections["collusion"]
     assert "one share of every label" in sections["learnt-measurement"]
     assert KIND.members_in(house.report(session)) == dict.fromkeys(SERVERS, "measurement")
@@ -114,7 +114,7 @@ def test_noise_does_not_survive_a_new_split(house: Split, monkeypatch: pytest.Mo
 
 
 def test_a_snapshot_published_again_is_charged_again(trained: tuple[Split, JobSession]) -> None:
-    """With fresh noise on the same shares, as the owner chose to."""
+    """The servers draw fresh noise on the same shares, as the owner chose to."""
     house, _ = trained
     house.publish_shares()
     house.run()
@@ -133,7 +133,7 @@ def refused(house: Split, wanted: str, *overrides: str) -> BlindfitError:
 
 
 def refused_by_a_deadline(house: Split, wanted: str) -> None:
-    """By the shortest one that leaves a busy machine enough time for the steps before."""
+    """Check the refusal under the shortest deadline that leaves a busy machine enough time for the steps before."""
     for seconds in (1, 4, 16):
         error = refused(house, f"waited {seconds} s for", f"timeouts.step_s={seconds}")
         if re.search(wanted, str(error)):
@@ -172,7 +172,7 @@ def one_more(rows: ConsumerRows) -> ConsumerRows:
 
 
 def another_id(rows: ConsumerRows) -> ConsumerRows:
-    """A held-out row of the shop's in the place of the first."""
+    """Put a held-out row of the shop in the place of the first row."""
     other = next(f"row {i}" for i in range(120) if f"row {i}" not in rows.ids)
     return replace(rows, ids=(other, *rows.ids[1:]))
 
@@ -196,7 +196,7 @@ def test_a_budget_spent_at_one_server_costs_the_other_nothing(house: Split, poor
 
 
 def test_a_server_asked_alone_does_not_answer(house: Split, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A consumer that calls one of them only, within the very job: it waits for the other, and charges nothing."""
+    """An active party calls only one of them within the job: that server waits for the other, and charges nothing."""
     ask = Servers._ask
 
     async def asked(self: Servers, server: Any, request: Any, rows: Any) -> Any:
@@ -250,7 +250,7 @@ def test_a_second_question_in_one_job_is_refused(house: Split, monkeypatch: pyte
 
 
 def test_persons_that_differ_between_the_servers_are_refused(tmp_path: Path) -> None:
-    """Other rows would count: neither says which, nor charges."""
+    """Other rows would count: neither server answers or charges."""
     house = Split(tmp_path, persons=True)
     table = pq.read_table(tmp_path / "west.parquet")
     persons = pa.array(["one person"] * len(table))
@@ -271,7 +271,7 @@ def test_too_few_rows_that_count_at_one_server_cost_the_other_nothing(tmp_path: 
 
 
 def test_a_server_lost_between_charge_and_answer_is_charged_once(house: Split, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its own ledger says so; the job again is answered from both memories, with the noise that was charged."""
+    """The server's own ledger has the charge; both memories answer the repeated job, with the charged noise."""
     release, lost = MeasurementService.release, []
 
     def losing(self: MeasurementService, *args: Any) -> NoisySum:
@@ -294,7 +294,7 @@ def test_a_server_lost_between_charge_and_answer_is_charged_once(house: Split, m
 def test_a_server_lost_before_its_charge_is_charged_by_the_next_job(
     house: Split, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The other one had answered, which stays charged there."""
+    """The other server had answered, and its charge stays."""
     release, lost = MeasurementService.release, []
 
     def losing(self: MeasurementService, *args: Any) -> NoisySum:
@@ -315,7 +315,7 @@ def test_a_server_lost_before_its_charge_is_charged_by_the_next_job(
 def test_an_answer_that_no_honest_server_gives_ends_the_job(
     house: Split, wrong: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It signs what it says, so that the lie itself must be noticed."""
+    """The server signs its answer, so the lie itself must be noticed."""
     release, draft, here = MeasurementService.release, walr.step_5_draft, threading.local()
 
     def lying(self: MeasurementService, *args: Any) -> NoisySum:
@@ -350,7 +350,7 @@ def test_an_answer_that_no_honest_server_gives_ends_the_job(
         house.run()
     (error,) = errors
     if wrong == "of another split":
-        assert "add up to what no labels give" in str(error)
+        assert "add up to a sum that no labels can have" in str(error)
     else:
         assert isinstance(error, MalformedMessage)
         assert error.culprit == "west"
@@ -402,8 +402,10 @@ def test_a_sum_that_could_pass_half_the_modulus_is_refused_before_anything_is_se
 
 @pytest.mark.parametrize("job", ["job.toml", "shares.toml"])
 def test_a_forecast_counts_both_noises(house: Split, job: str) -> None:
-    """Of `plan`, of `check`, and what the job then reports: the square root of 2 times that of one trusted server. So
-    is the penalty that follows from the noise.
+    """The forecasts of `plan` and `check`, and the job's report, have the square root of 2 times one trusted server's
+    noise.
+
+    The penalty that follows from the noise grows as well.
     """
     planned, checked, released, penalties = {}, {}, {}, {}
     for each in (job, "trusted.toml"):
@@ -423,7 +425,7 @@ def test_a_forecast_counts_both_noises(house: Split, job: str) -> None:
     for stds in (planned, released, penalties):
         assert stds[job] == pytest.approx(stds["trusted.toml"] * 2**0.5, rel=1e-3)
     for each in (job, "trusted.toml"):
-        assert planned[each] == pytest.approx(released[each], rel=0.05)  # of other rows held out
+        assert planned[each] == pytest.approx(released[each], rel=0.05)  # other rows are held out
         assert checked[each] == pytest.approx(released[each], rel=0.1)  # two digits
 
 
@@ -438,7 +440,7 @@ def test_a_forecast_of_an_evaluation_counts_both_noises(house: Split) -> None:
 
 
 def test_an_evaluation_asks_both_and_is_charged_at_both(trained: tuple[Split, JobSession]) -> None:
-    """Its figures are of both noises; either server alone, or a trusted job, is refused."""
+    """The figures contain both noises; an evaluation by only one server, or by a trusted job, is refused."""
     house, session = trained
     for rows in ("held-out", "all"):
         house.write_evaluation("job.toml", "two-servers", session.id, rows=rows, figures=["calibration"])

@@ -1,4 +1,4 @@
-"""What two servers tell each other, in whatever order and however often the consumer calls."""
+"""Messages between two servers, in any order, and for any number of calls by the active party."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MINE = Agreement("split", b"ids", b"request", "")
 
 
 class Wire:
-    """Of a session: the other server says these, after so many timeouts."""
+    """A session's wire: the other server sends these messages, after this many timeouts."""
 
     def __init__(self, says: list[Any], timeouts: int = 0) -> None:
         self.says, self.timeouts, self.sent = says, timeouts, []
@@ -48,9 +48,9 @@ def meeting(wire: Wire, session_s: float = 60.0) -> Meeting:
         state=State.RUNNING,
         _shared={},
     )
-    made = Session.shared(session, meet)
+    made = Session.once(session, meet)
     assert made is not None
-    assert Session.shared(session, meet) is made
+    assert Session.once(session, meet) is made
     made.begin()
     return made
 
@@ -135,9 +135,9 @@ def test_a_session_that_does_not_run_or_has_one_server_has_no_meeting_yet(change
     members = {name: SimpleNamespace(name=name, role="measurement") for name in ("east", "west")}
     about: dict[str, Any] = {"members": members, "me": members["east"], "state": State.RUNNING, "_shared": {}}
     session: Any = SimpleNamespace(**about | changes | {"me": (changes.get("members") or members)["east"]})
-    assert Session.shared(session, meet) is None
+    assert Session.once(session, meet) is None
     session.__dict__.update(about)
-    made = Session.shared(session, meet)
+    made = Session.once(session, meet)
     assert isinstance(made, Meeting)
     session.state = State.DONE
-    assert Session.shared(session, meet) is made
+    assert Session.once(session, meet) is made

@@ -29,7 +29,7 @@ draws = st.integers(0, P - 1)
 
 @given(draws, st.integers(0, 1))
 def test_each_share_alone_has_the_same_law_for_both_labels(draw: int, label: int) -> None:
-    """The first does not hang on the label; the second, label - draw, goes through all numbers with the draw."""
+    """The first share does not depend on the label; the second, label - draw, takes all values with the draw."""
     first, second = (int(share[0]) for share in two_servers.split(np.array([label], np.uint8), lambda _: draw))
     assert first == draw
     assert (first + second) % P == label
@@ -46,14 +46,14 @@ def test_a_sum_of_shares_is_exact(data: Any) -> None:
     shares = [data.draw(draws) for _ in range(n)]
     kept = [data.draw(st.booleans()) for _ in range(n)]
     tally = ShareTally(request_for(rows_of(n, k)), lambda _: None)
-    for _ in range(2):  # it grows
+    for _ in range(2):  # the tally adds to its earlier sums
         tally.add_up(np.array(shares, np.uint64), np.array(kept), np.array(matrix, np.int32))
     wanted = [2 * sum(s * row[j] for s, row, of in zip(shares, matrix, kept, strict=True) if of) % P for j in range(k)]
     assert tally.wrap(tally.sums.tolist()).tolist() == wanted
 
 
 def release(rows: ConsumerRows, labels: np.ndarray, seed: int) -> tuple[list[NoisySum], Any]:
-    """What two servers answer; drawn from a seed."""
+    """Return the answers of two servers, drawn from a seed."""
     generator = random.Random(seed)
     request, answers = request_for(rows), []
     for shares in two_servers.split(labels, generator.randrange):
@@ -81,7 +81,7 @@ def test_the_noise_of_both_is_gaussian_of_twice_the_variance() -> None:
 
 @cache
 def answers_of_one_row(label: int) -> list[tuple[float, float]]:
-    """Of both servers, over splits; a fraction of P."""
+    """Return the answers of both servers over splits, as fractions of P."""
     rows = ConsumerRows(("a",), np.array([[NORM_BOUND]], np.int32))
     made = (release(rows, np.array([label], np.uint8), seed)[0] for seed in range(600))
     return [(one.sums[0] / P, other.sums[0] / P) for one, other in made]
@@ -90,7 +90,7 @@ def answers_of_one_row(label: int) -> list[tuple[float, float]]:
 @pytest.mark.parametrize("label", [0, 1])
 @pytest.mark.parametrize("server", [0, 1])
 def test_one_answer_alone_is_uniform(server: int, label: int) -> None:
-    """Over splits: whatever the label, so that the active party needs both."""
+    """The answer is uniform over splits for any label, so the active party needs both."""
     answers = [both[server] for both in answers_of_one_row(label)]
     assert stats.kstest(answers, "uniform").pvalue > RED_BY_CHANCE
 

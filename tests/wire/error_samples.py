@@ -29,7 +29,7 @@ SAMPLES: list[tuple[e.BlindfitError, type[e.BlindfitError] | None]] = [
     (e.ScoresOutOfRange(epoch=3), None),
     (e.MacCheckFailed(), e.PeerAborted),
     (e.SharesDoNotFit(), e.PeerAborted),
-    # What hangs on the party's own rows, files and machine.
+    # Errors that depend on the party's own rows, files and machine.
     (e.DataError("x"), e.CannotTakePart),
     (e.ConfigError("x"), e.CannotTakePart),
     (e.RangeError("x"), e.CannotTakePart),

@@ -1,4 +1,4 @@
-"""Calls that ask for more than a server gives."""
+"""Calls that request more than a server gives."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from blindfit.protos import payload_pb2
 
 
 def swollen(**parameters: object) -> payload_pb2.Parameters:
-    """Past our own codec, which would not send them."""
+    """Return parameters without our own codec, which would refuse to send them."""
     items = [payload_pb2.Parameter(name=name, **value) for name, value in parameters.items()]
     return payload_pb2.Parameters(items=items)
 
@@ -32,7 +32,7 @@ sys.stdin.read()
 
 @contextlib.asynccontextmanager
 async def idlers(port: int, count: int) -> AsyncIterator[None]:
-    """Another process that connects and says nothing."""
+    """Connect from another process, and send nothing."""
     pipe = subprocess.PIPE
     command = [sys.executable, "-c", IDLERS, str(port), str(count)]
     with subprocess.Popen(command, stdin=pipe, stdout=pipe) as process:

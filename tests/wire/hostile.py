@@ -1,5 +1,5 @@
-"""Peers that use up every limit of a server, in a process of their own, until standard input ends; each line of it that
-comes before is answered with how often the attack was made.
+"""Peers in a separate process that use up every limit of a server until standard input ends. The answer to each line of
+input is the number of attacks until then.
 
 python -m tests.wire.hostile AUTHORITY PORT ATTACK
 """
@@ -21,7 +21,7 @@ import numpy as np
 from blindfit.algorithms.errors import BlindfitError
 from blindfit.algorithms.protocols import walr
 from blindfit.parties.identity import connections as tls
-from blindfit.parties.measurement.client import MeasurementClient
+from blindfit.parties.measurement.calls import MeasurementCalls
 from blindfit.parties.wire.limits import Limits
 from blindfit.protos import control_pb2, control_pb2_grpc, exchange_pb2_grpc, measurement_pb2, measurement_pb2_grpc
 from blindfit.protos import exchange_pb2 as pb
@@ -40,7 +40,7 @@ BROKEN = (grpc.aio.AioRpcError, asyncio.InvalidStateError, BlindfitError)
 
 class Attacker:
     """Args:
-    authority: whose certificates the server trusts.
+    authority: folder of the authority whose certificates the server trusts.
     """
 
     def __init__(self, authority: Path, port: int) -> None:
@@ -52,11 +52,11 @@ class Attacker:
         async with await tls.open_channel(make_identity(self._authority, name), "meter", self.address) as channel:
             yield channel
 
-    def client(self, name: str) -> MeasurementClient:
-        return MeasurementClient(make_identity(self._authority, name), "meter", self.address, step_timeout_s=120)
+    def client(self, name: str) -> MeasurementCalls:
+        return MeasurementCalls(make_identity(self._authority, name), "meter", self.address, step_timeout_s=120)
 
 
-async def ask(client: MeasurementClient, release: str, epsilon: float, n_rows: int = N_ROWS) -> None:
+async def ask(client: MeasurementCalls, release: str, epsilon: float, n_rows: int = N_ROWS) -> None:
     described = await client.describe("labels")
     settings = walr.ReleaseSettings("labels", described.snapshot, epsilon=epsilon, delta=1e-6, release=release)
     rows = walr.ConsumerRows(tuple(map(str, range(n_rows))), np.full((n_rows, COLUMNS), ONE // 4, np.int32))
@@ -67,7 +67,7 @@ async def ask(client: MeasurementClient, release: str, epsilon: float, n_rows: i
 
 
 async def connections(attacker: Attacker) -> None:
-    """That say nothing."""
+    """Open connections that send nothing."""
     while True:
         async with idlers(attacker.port, IDLE):
             attacker.made += 1
@@ -75,7 +75,7 @@ async def connections(attacker: Attacker) -> None:
 
 
 async def calls(attacker: Attacker) -> None:
-    """Streams that nobody reads, and calls whose request never comes, over several connections; and ever new ones."""
+    """Open streams that nobody reads, and calls whose request never comes, over several and ever new connections."""
     async with contextlib.AsyncExitStack() as stack:
         channels = [await stack.enter_async_context(attacker.connected("helper")) for _ in range(4)]
         while True:
@@ -90,7 +90,7 @@ async def calls(attacker: Attacker) -> None:
 
 
 async def sessions(attacker: Attacker) -> None:
-    """That never start, each with half of a message; and proposals that are none."""
+    """Open sessions that never start, each with half of a message, and send invalid proposals."""
     async with attacker.connected("boss") as boss, attacker.connected("rival") as rival:
         control = control_pb2_grpc.ControlStub(boss)
         for _ in itertools.count():
@@ -127,7 +127,7 @@ async def half_a_message(channel: grpc.aio.Channel, session: str, stack: context
 
 
 async def requests(attacker: Attacker) -> None:
-    """Each another one, which is charged and kept, as many at once as there is room for."""
+    """Send different requests, each of which is charged and kept, as many at once as the limits allow."""
 
     async def one_after_the_other() -> None:
         client = attacker.client("rival")
@@ -139,7 +139,7 @@ async def requests(attacker: Attacker) -> None:
 
 
 async def refusals(attacker: Attacker) -> None:
-    """Of calls that cost the caller nothing."""
+    """Make calls that are refused and cost the caller nothing."""
 
     async def one_after_the_other() -> None:
         async with attacker.connected("rival") as channel:
@@ -171,6 +171,6 @@ async def until_told(attacker: Attacker, attack: str) -> None:
 
 
 if __name__ == "__main__":
-    os.nice(19)  # an attacker has machines of its own: on this one it takes what nobody else needs
+    os.nice(19)  # an attacker has other machines: on this one it takes what nobody else needs
     folder, listening, chosen = sys.argv[1:]
     asyncio.run(until_told(Attacker(Path(folder), int(listening)), chosen))

@@ -1,4 +1,4 @@
-"""A job that no party needs to be up for."""
+"""A job for which no party needs to run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two message classes that together have a field of every kind, and what makes their values."""
+"""Two message classes that together have a field of every kind, and functions that make their values."""
 
 from __future__ import annotations
 

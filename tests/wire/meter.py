@@ -1,4 +1,4 @@
-"""A small measurement server in this process, and callers of every sort."""
+"""A small measurement server in this process, and callers of every kind."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ async def metering(authority: Path, directory: Path, limits: Limits | None = Non
 
 
 def connect(node: PartyNode, own: Identity | None, limits: Limits | None = None) -> grpc.aio.Channel:
-    """Straight to gRPC: nothing on the caller's side refuses what the server should refuse."""
+    """Connect straight to gRPC: nothing on the caller's side refuses what the server should refuse."""
     root = make_identity(node.party.identity.files.authority.parents[1], "meter").authority_pem
     pair = (own.key_pem, own.certificate_pem) if own else (None, None)
     options = [
@@ -96,14 +96,14 @@ def in_plaintext(node: PartyNode) -> grpc.aio.Channel:
 
 
 def expired(authority: Path) -> Identity:
-    """A party of the table whose certificate has run out."""
+    """Return the name of a party of the table, with a certificate that has expired."""
     files = issue(authority, "late", days=5, starts=datetime.now(UTC) - timedelta(days=10))
     own = make_identity(authority, "shop")
     return replace(own, certificate_pem=files.certificate.read_bytes(), key_pem=files.key.read_bytes())
 
 
 def foreign(directory: Path) -> Identity:
-    """The right name, from another authority."""
+    """Return the right name, from another authority."""
     return make_identity(demo_authority(directory), "shop")
 
 
@@ -114,9 +114,9 @@ async def call(
     metadata: Sequence[tuple[str, str]] = (),
     timeout_s: float = 5,
 ) -> str:
-    """What the caller learns from the first answer: OK, the server's own code, or gRPC's status.
+    """Return the result that the caller learns from the first answer: OK, the server's own code, or gRPC's status.
 
-    Any method may be called so: a stream of one message is what a unary call is on the wire.
+    This can call any method: on the wire a unary call is a stream of one message.
     """
     stream = channel.stream_stream(method)(metadata=grpc.aio.Metadata(*metadata), timeout=timeout_s)
     try:
@@ -135,7 +135,7 @@ async def call(
 
 
 def said(error: grpc.aio.AioRpcError) -> str:
-    if (status := rpc_status.from_call(error)) is not None:  # of the same code and sentence as the call
+    if (status := rpc_status.from_call(error)) is not None:  # the details have the same code and sentence as the call
         return reason_of(status)
     assert error.code() is not grpc.StatusCode.INTERNAL, error.details()
     return error.code().name

@@ -1,4 +1,4 @@
-"""A measurement server in a process of its own, to be attacked: prints its port, and its memory when asked.
+"""A measurement server in a separate process, to be attacked: it prints its port, and its memory on request.
 
 python -m tests.wire.overloaded AUTHORITY DIRECTORY
 """
@@ -21,7 +21,9 @@ ROWS = 5000
 
 
 def settings(authority: Path, directory: Path) -> PartySettings:
-    """As of other tests; with a coordinator and a consumer more, and a budget for many requests."""
+    """Return the settings of other tests with one more coordinator, one more active party, and a budget for many
+    requests.
+    """
     plain = settings_of(authority, directory)
     (directory / "labels.csv").write_text("id,label\n" + "".join(f"{i},{i % 2}\n" for i in range(ROWS)))
     more = {"boss": PeerSettings(role="coordinator"), "rival": PeerSettings(role="active")}

@@ -12,7 +12,7 @@ CHUNK = 16384
 
 class Proxy:
     """Args:
-    schedule: what happens to each connection. After `bad` of them the network is good.
+    schedule: source of what happens to each connection. After `bad` of them the network is good.
     """
 
     def __init__(self, port: int, schedule: random.Random, bad: int = 12) -> None:
@@ -35,7 +35,7 @@ class Proxy:
         task = asyncio.current_task()
         self._connections.add(task)
         try:
-            with contextlib.suppress(OSError, asyncio.CancelledError):  # cancelled by __aexit__ alone
+            with contextlib.suppress(OSError, asyncio.CancelledError):  # only __aexit__ cancels it
                 await self._carry(reader, writer)
         finally:
             writer.transport.abort()
@@ -55,7 +55,7 @@ class Proxy:
             downstream.transport.abort()
 
     def _fates(self) -> tuple[Way, Way]:
-        """What this connection will suffer, in each direction."""
+        """Draw what this connection will suffer in each direction."""
         self._bad -= 1
         if self._bad < 0:
             return Way(), Way()

@@ -26,7 +26,7 @@ QUICK = Timeouts(step_s=60.0, reconnect_s=20.0)
 
 
 class Site:
-    """Serves the sessions that it opens; `addresses` says where the others are, `tables` what sessions may carry."""
+    """Server of its open sessions; `addresses` has those of the others, `tables` what sessions may carry."""
 
     def __init__(self, authority: Path, name: str, limits: Limits | None = None, tables: Sequence[Table] = ()) -> None:
         self.identity: Identity = make_identity(authority, name)
@@ -58,7 +58,7 @@ class Site:
         return await tls.open_channel(self.identity, peer, address, self.limits)
 
     async def cut(self) -> None:
-        """Every connection is lost, nothing else."""
+        """Interrupt every connection, nothing else."""
         await self.stop()
         await self.start()
 
@@ -72,7 +72,7 @@ class Site:
         return channel
 
     def forget(self, session: str) -> None:
-        """What a restart does to a session."""
+        """Remove a session, as a restart does."""
         self.sessions.pop(session)
 
 
@@ -80,7 +80,7 @@ class Site:
 async def sites(
     authority: Path, *names: str, limits: Limits | None = None, tables: Sequence[Table] = ()
 ) -> AsyncIterator[dict[str, Site]]:
-    """Every one can reach every other directly."""
+    """Start sites of which each can reach every other directly."""
     up = {name: Site(authority, name, limits, tables) for name in names}
     try:
         for site in up.values():
@@ -97,7 +97,7 @@ async def sites(
 async def proxied(
     authority: Path, *names: str, schedule: random.Random, tables: Sequence[Table]
 ) -> AsyncIterator[dict[str, Site]]:
-    """Every one reaches every other through a bad network."""
+    """Start sites that reach each other through a bad network."""
     async with sites(authority, *names, tables=tables) as up, contextlib.AsyncExitStack() as stack:
         proxies = {n: await stack.enter_async_context(Proxy(site.port, schedule)) for n, site in up.items()}
         introduce(up, {name: f"127.0.0.1:{proxy.port}" for name, proxy in proxies.items()})

@@ -1,4 +1,4 @@
-"""Row 18: whatever the network does, a session ends in time, with the right result or a typed error."""
+"""A session ends in time on any bad network, with the right result or a typed error."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def pieces(seed: int, name: str) -> list[bytes]:
 
 
 async def talk(me: ExchangeChannel, peer: str, mine: list[bytes]) -> list[tuple[int, bytes]]:
-    """Each message is sent after the peer's one before it arrived: nothing can be lost and not missed."""
+    """Send each message after the peer's previous one arrived: a lost message would be noticed."""
     received, seen = [], hashlib.sha256()
     for number, data in enumerate(mine):
         await me.send(peer, Piece(number, data, seen.digest()))
@@ -52,7 +52,7 @@ async def talk(me: ExchangeChannel, peer: str, mine: list[bytes]) -> list[tuple[
 
 
 async def outcome(authority: Path, seed: int) -> str:
-    """The outcome of one schedule: right, or the typed errors of both sides."""
+    """Return the outcome of one schedule: right, or the typed errors of both sides."""
     async with proxied(authority, "p0", "p1", schedule=random.Random(seed), tables=[TABLE]) as up:
         channels = {name: site.join("s", TIMEOUTS) for name, site in up.items()}
         async with asyncio.timeout(DEADLINE_S):

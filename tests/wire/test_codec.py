@@ -79,7 +79,7 @@ LENGTH = "has data of another length than its shape"
 NOT_FINITE = "has a number that is not finite"
 BITS = "has data of another length than its bits"
 POINTS = "has elements that are not of 1 to 1024 bytes"
-PART = "has data that are no whole number of elements"
+PART = "has data that are not a whole number of elements"
 MALFORMED: dict[str, tuple[str, str, Change]] = {
     "shape too large": ("reals", LENGTH, on("reals", lambda f: f.real_tensor.shape.append(3))),
     "shape overflows": (
@@ -175,12 +175,12 @@ MALFORMED: dict[str, tuple[str, str, Change]] = {
     "duplicated in place": ("integers", MISSING, lambda m: m.fields.insert(1, m.fields[0])),
     "duplicated at the end": (
         "text",
-        "has a field twice, or one that it does not know",
+        "has a field twice, or a field that is not known",
         lambda m: m.fields.append(field(m, "text")),
     ),
     "unknown at the end": (
         "message",
-        "has a field twice, or one that it does not know",
+        "has a field twice, or a field that is not known",
         lambda m: m.fields.append(pb.Field(name="__class__", text="x")),
     ),
 }
@@ -347,7 +347,7 @@ NOT_RANDOMISED = "was not re-randomised"
 
 
 class Derived(FreshCiphertext):
-    """Says of itself that it is fresh."""
+    """A class that declares itself fresh."""
 
     def __init__(self, public_key: PublicKey, residues: Residues) -> None:
         Ciphertext.__init__(self, public_key, residues)

@@ -1,4 +1,4 @@
-"""What a coordinator makes of a party's answers, whatever they are: one line, and the others are cancelled."""
+"""A coordinator turns any answer of a party into one line, and cancels the others."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ DONE = pb.Event(state=pb.DONE)
 
 
 class Answers:
-    """A party that says what a test says; of `events`, an error is raised."""
+    """A party that answers as a test defines; an error among `events` is raised."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class Watched:
 
 
 def answering(monkeypatch: pytest.MonkeyPatch, parties: Mapping[str, Answers]) -> dict[str, str]:
-    """Addresses at which they answer."""
+    """Return addresses at which the parties answer."""
 
     @contextlib.asynccontextmanager
     async def opened(_own: object, name: str, address: str) -> AsyncIterator[Control]:
@@ -110,7 +110,7 @@ async def run(monkeypatch: pytest.MonkeyPatch, **parties: Answers) -> JobSession
 
 
 async def refused(monkeypatch: pytest.MonkeyPatch, meter: Answers, kind: type[BlindfitError]) -> tuple[Any, list[str]]:
-    """The error, and what the other party was asked, with the job's state at the end."""
+    """Return the error and the requests to the other party, with the job's state at the end."""
     shop = Answers(DONE)
     with pytest.raises(kind) as caught:
         await run(monkeypatch, shop=shop, meter=meter)
@@ -171,7 +171,7 @@ async def test_a_party_that_says_no_more_before_it_is_done(monkeypatch: pytest.M
 
 
 async def test_a_held_job_of_which_nothing_more_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is not approved, and starts nowhere."""
+    """The job is not approved, and starts nowhere."""
     error, asked = await refused(monkeypatch, Answers(pb.Event(state=pb.HELD), state=pb.HELD), PeerAborted)
     assert error.message == "meter ended the session: its operator did not approve the job"
     assert asked == ["Describe", "Propose", "Cancel", "FAILED"]
@@ -182,7 +182,7 @@ async def test_who_hangs_holds_up_the_cancelling_of_no_other(monkeypatch: pytest
 
     async def never(request: object, timeout: float) -> pb.SessionAnswer:
         assert timeout == CANCEL_TIMEOUT_S < CALL_TIMEOUT_S
-        await heard.wait()  # of another party's
+        await heard.wait()  # another party's end
         raise LATE
 
     async def hears(request: object, timeout: float) -> pb.SessionAnswer:
@@ -223,7 +223,7 @@ def test_a_training_that_had_begun_can_go_on(
     job = read_job({"name": "monday", "protocol": "taylor", "parties": members, **more})
     with pytest.raises(PeerError) as caught:
         drive(job, launched, Console(file=io.StringIO()))
-    said = "when it is mended, go on from the last epoch: --set "
+    said = "after the cause is mended, go on from the last epoch: --set "
     assert (said + expected in caught.value.hint) if expected else (said not in caught.value.hint)
 
 

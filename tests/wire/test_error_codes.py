@@ -1,4 +1,6 @@
-"""Errors <-> statuses: every class is in the table or leaves as INTERNAL, and nothing that a peer says raises."""
+"""Errors <-> statuses: every class is in the table or leaves as INTERNAL, and no status of a peer raises
+an exception.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ from tests.each_case import each_case
 from tests.statuses import fields_of, reason_of
 from tests.wire.error_samples import SAMPLES
 
-# The bare roots of the tree: raised nowhere a peer could see, so they leave without a word.
+# The bare roots of the tree: raised nowhere a peer could see, so they leave without a message.
 INTERNAL = {e.PrivacyError, e.TransportError}
 
 
@@ -40,7 +42,7 @@ def test_every_class_is_in_the_table_or_internal() -> None:
 
 def test_an_error_that_says_nothing_of_whom_to_tell_is_told_its_own_operator_alone() -> None:
     class Late(e.BlindfitError):
-        """Written by somebody who had other things in mind."""
+        """An error class whose author did not decide who may read it."""
 
     assert read(Late("the label of row 5")) == ("CANNOT_TAKE_PART", {})
     assert {type(sample) for sample, _ in SAMPLES if sample.told == "own"} == {
@@ -186,7 +188,7 @@ def test_a_failed_call_is_what_grpc_says_where_no_peer_of_ours_has_spoken(
 ) -> None:
     key, somebody = "grpc-status-details-bin", Status(code=code.value[0], message="canary")
     somebody.details.add().Pack(ErrorInfo(reason="TOO_FEW_ROWS", domain="somebody.example"))
-    ours = error_codes.status_of(e.TooFewRows(rows=1, least=2))  # of another code and sentence than this call
+    ours = error_codes.status_of(e.TooFewRows(rows=1, least=2))  # another code and sentence than this call's
     assert type(failed(code, "canary")) is kind
     assert type(failed(code, "canary", (key, b"\xff\xff junk"))) is kind
     assert type(failed(code, "canary", (key, somebody.SerializeToString()))) is kind

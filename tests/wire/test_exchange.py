@@ -54,7 +54,7 @@ class Letter:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Postcard:
-    """Which no table has."""
+    """A message that no table has."""
 
     number: Integer
 
@@ -168,7 +168,7 @@ async def test_who_does_not_read_holds_the_sender_back(authority: Path) -> None:
             while sent < 16:  # two windows
                 await asyncio.sleep(0.01)
         await asyncio.sleep(0.7)
-        assert sent <= 40  # what is between them, and no more
+        assert sent <= 40  # messages between them, and no more
         held = p1._arrivals["p0"].inbox.held_bytes
         assert held <= 65536 + 8192 + 512
         for number in range(100):
@@ -318,7 +318,7 @@ async def test_a_receiver_that_lost_its_session_ends_it(authority: Path) -> None
 
 
 async def test_an_attempt_for_which_no_time_is_left_says_nothing_new(authority: Path) -> None:
-    """Its second takes this one so long to connect that it is broken off."""
+    """The second attempt here takes so long to connect that it is broken off."""
     async with sites(authority, "p0", "p1", tables=[MAIL]) as up:
         connect, attempts = up["p0"].connect, []
 
@@ -338,14 +338,14 @@ async def test_a_receiver_that_starts_the_session_anew_is_found_out(authority: P
     async with pair(authority) as (p0, p1, up):
         await p0.send("p1", Letter(0))
         await p1.receive("p0", Letter)
-        await p0._links["p1"].flush(60)  # acknowledged: else it would rightly be sent again
+        await p0._links["p1"].flush(60)  # acknowledged: otherwise it would rightly be sent again
         anew = up["p1"].join("s")
         await up["p1"].cut()
         await p0.send("p1", Letter(1))
         error = await failure(p0.receive("p1", Letter), MalformedMessage)
         assert (error.culprit, error.field) == ("p1", "received")
         assert "lost" in error.reason
-        assert anew._arrivals["p0"].inbox.is_empty  # nothing was left out in silence
+        assert anew._arrivals["p0"].inbox.is_empty  # nothing was omitted silently
         await p1.close()
 
 
@@ -408,7 +408,7 @@ async def test_a_message_that_nobody_read_is_no_good_end(authority: Path) -> Non
     async with pair(authority) as (p0, p1, _):
         await p0.send("p1", Letter(1))
         await p0.send("p1", Letter(2))
-        await p0.close()  # which is for p1 to say
+        await p0.close()  # only p1 may send this
         await p1.receive("p0", Letter)
         error = await failure(p1.close(), UnexpectedStep)
         assert (error.culprit, error.expected, error.got) == ("p0", "the end of the session", "Letter")
@@ -416,7 +416,7 @@ async def test_a_message_that_nobody_read_is_no_good_end(authority: Path) -> Non
 
 
 async def test_a_farewell_is_no_message_that_nobody_read(authority: Path) -> None:
-    """A peer that fails after it has sent everything takes nothing away from who has finished."""
+    """A peer that fails after it has sent everything takes nothing away from a party that has finished."""
     async with pair(authority) as (p0, p1, _):
         await p0.send("p1", Letter(1))
         await p0.close(DataError("too few rows"))
@@ -430,8 +430,8 @@ async def test_an_abort_brings_its_code_and_no_text(authority: Path) -> None:
         await p0.send("p1", Letter(7))
         with capture_logs() as logs:
             await p0.close(DataError("secret canary", hint="secret canary"))
-            assert (await p1.receive("p0", Letter)).number == 7  # what came before still counts
-            for _ in range(2):  # said again to whoever asks again
+            assert (await p1.receive("p0", Letter)).number == 7  # earlier messages still count
+            for _ in range(2):  # repeated to a party that asks again
                 for peer in (p1, dealer):  # the dealer had no message from p0 before
                     error = await failure(peer.receive("p0", Letter), PeerAborted)
                     assert (error.culprit, error.code) == ("p0", "CANNOT_TAKE_PART")
@@ -450,7 +450,7 @@ async def test_an_abort_with_control_characters_is_made_plain(authority: Path) -
         p0._link("p1").abort(9, "\x1b[31mred\n" + "x" * 1000, "\x1b[31mred")
         error = await failure(p1.receive("p0", Letter), PeerAborted)
         assert error.step == "\ufffd[31mred\ufffd" + "x" * 55
-        assert error.lost == ""  # it is none of the session's
+        assert error.lost == ""  # it does not belong to the session
 
 
 async def test_an_abort_names_the_party_that_was_lost(authority: Path) -> None:
@@ -502,7 +502,9 @@ async def test_a_closed_session_leaves_no_task_behind(authority: Path) -> None:
 
 @pytest.mark.parametrize("is_through", [True, False])
 async def test_who_is_through_is_not_taken_for_one_who_was_lost(authority: Path, is_through: bool) -> None:
-    """Who ends a session because somebody was lost does not say who; a stream that has ended may be the reason."""
+    """A party that ends a session because another was lost does not name it; a stream that has ended may
+    be the reason.
+    """
     async with sites(authority, "p0", "p1", "dealer", tables=[MAIL]) as up:
         p0, p1, dealer = (up[name].join("s") for name in up)
         await dealer.send("p1", Letter(0))
@@ -521,7 +523,7 @@ async def test_who_is_through_is_not_taken_for_one_who_was_lost(authority: Path,
 
 
 async def test_who_is_through_need_not_hear_that_another_one_is(authority: Path) -> None:
-    """Its process may have ended."""
+    """The other party's process may have ended."""
     async with pair(authority) as (p0, p1, up):
         for sender, receiver in ((p0, p1), (p1, p0)):
             await sender.send(receiver.name, Letter(0))
@@ -578,7 +580,9 @@ async def read_all(call: object) -> None:
 
 
 async def test_a_newer_stream_takes_the_place_of_an_older_one(authority: Path) -> None:
-    """The older may hang on a dead connection; or lie, and bring a frame of its own beside the newer."""
+    """The older stream may wait on a dead connection, or cheat and bring its own frame in addition to
+    the newer one's.
+    """
     async with sites(authority, "p0", "p1", tables=[MAIL]) as up:
         p1 = up["p1"].join("s")
         older, first = await open_stream(up["p0"], up["p1"])
@@ -654,14 +658,14 @@ async def test_a_peer_that_opens_many_streams_holds_one(authority: Path) -> None
         await asyncio.sleep(SHORT.reconnect_s + 0.2)
         assert p1._arrivals["p0"].failure is None  # the clocks of the older streams do not end the newest
         await channel.close()
-        await failure(p1.close(), UnexpectedStep)  # that chunk was not read
+        await failure(p1.close(), UnexpectedStep)  # nobody read that chunk
 
 
 # --- a receiver that misbehaves -----------------------------------------------------------------------------
 
 
 class Liar(exchange_pb2_grpc.ExchangeServicer):
-    """Says what it was told to say, whatever it receives."""
+    """A peer that answers with given messages to anything it receives."""
 
     def __init__(self, acks: list[pb.Ack | bytes]) -> None:
         self.acks = acks
@@ -674,7 +678,7 @@ class Liar(exchange_pb2_grpc.ExchangeServicer):
 
 @contextlib.asynccontextmanager
 async def lying(up: Mapping[str, Site], acks: list[pb.Ack | bytes]) -> AsyncIterator[None]:
-    """In the place of p1, as p0 sees it."""
+    """Answer in the place of p1, as p0 sees it."""
     server = grpc.aio.server(options=server_options(Limits()))
     exchange_pb2_grpc.add_ExchangeServicer_to_server(Liar(acks), server)
     port = server.add_secure_port("127.0.0.1:0", tls.server_credentials(up["p1"].identity))
@@ -693,7 +697,7 @@ async def lying(up: Mapping[str, Site], acks: list[pb.Ack | bytes]) -> AsyncIter
         ([0, 2], "acknowledges what was never sent"),
         ([0, 1, 0], "goes back: the receiver has lost what it had received"),
         ([0, 2**64 - 1], "acknowledges what was never sent"),
-        ([0, 0], "acknowledges nothing new"),  # it could say so for ever, and each takes time to read
+        ([0, 0], "acknowledges nothing new"),  # a peer could send these for ever, and each takes time to read
         ([0, 1, 1], "acknowledges nothing new"),
     ],
 )
@@ -732,7 +736,7 @@ async def test_a_signal_between_looking_and_waiting_is_not_lost() -> None:
         values.append(value)
         signal.notify()  # the first before anybody waits
         if value == 1:
-            waiting[2].cancel()  # and a waiter that leaves takes nobody along
+            waiting[2].cancel()  # a waiter that leaves does not end the others
             waiting.append(asyncio.create_task(wait(3)))
         await asyncio.sleep(0)
     async with asyncio.timeout(60):

@@ -1,4 +1,4 @@
-"""A client that has gRPC and the `google.rpc` details, and nothing of Blindfit's: what it can read of every refusal."""
+"""A client with gRPC and the `google.rpc` details, and nothing of Blindfit's, can read every refusal."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from tests.wire.meter import connect, metering
 from tests.wire.opened import OPEN
 
 OURS = (ErrorInfo, BadRequest, QuotaFailure, RetryInfo)
-PAGE = Path(__file__).parents[2] / "docs/measurement.md"
+PAGE = Path(__file__).parents[2] / "docs/reference/measurement_api.md"
 AGGREGATE, DESCRIBE = "/blindfit.v1.Measurement/Aggregate", "/blindfit.v1.Measurement/Describe"
 
-# What docs/measurement.md says of each reason: status, the details beside ErrorInfo, and a part of the sentence.
+# Each reason in docs/reference/measurement_api.md: status, the details next to ErrorInfo, a part of the sentence.
 MEANT: dict[str, tuple[str, set[type[Message]], str]] = {
     "HANDSHAKE_MISMATCH": ("FAILED_PRECONDITION", set(), "disagree on rows: this party has 1, the caller has 2"),
     "PEER_ABORTED": ("ABORTED", set(), "p2 ended the session with DATA"),
@@ -66,7 +66,7 @@ async def node(authority: Path, tmp_path: Path) -> Any:
 
 
 async def refused(node: PartyNode, authority: Path, request: bytes, method: str = DESCRIBE) -> grpc.aio.AioRpcError:
-    """By raw bytes, on a channel that knows no message of ours."""
+    """Return the error for raw bytes, on a channel that knows no message of ours."""
     async with connect(node, make_identity(authority, "shop")) as channel:
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await channel.unary_unary(method)(request)
@@ -74,7 +74,7 @@ async def refused(node: PartyNode, authority: Path, request: bytes, method: str 
 
 
 def details_of(error: grpc.aio.AioRpcError) -> Iterator[Message]:
-    """As any gRPC library does it: code and sentence of the status are those of the call."""
+    """Yield the details as any gRPC library does: code and sentence of the status are those of the call."""
     status = rpc_status.from_call(error)
     assert status is not None
     for packed in status.details:
@@ -102,7 +102,7 @@ async def test_every_refusal_is_a_sentence_with_standard_details(
     sentence = seen.details() or ""
     assert part in sentence
     assert sentence.endswith(".")
-    assert sentence.count(". ") >= 1  # what is wrong, and what to do
+    assert sentence.count(". ") >= 1  # the fault, and what to do
     assert sentence.isprintable()
     assert "canary" not in repr(seen)
     if isinstance(error, BlindfitError) and error.told != "own":
@@ -123,7 +123,7 @@ async def test_every_refusal_is_a_sentence_with_standard_details(
 
 
 async def test_every_reason_is_meant() -> None:
-    """The table above is whole."""
+    """The table above is complete."""
     from blindfit.protos import errors_pb2
 
     assert MEANT.keys() == set(errors_pb2.ErrorCode.keys()) - {"ERROR_CODE_UNSPECIFIED", "CANCELLED"}

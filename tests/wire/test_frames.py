@@ -1,4 +1,4 @@
-"""Frames without a network: whatever is cut, sent again or doubled, each message arrives once and in order."""
+"""Frames without a network: each message arrives once and in order, even if frames are cut, repeated or doubled."""
 
 from __future__ import annotations
 
@@ -103,7 +103,9 @@ TestSchedules = Exchange.TestCase
 
 
 def test_a_message_that_was_cut_in_its_middle_is_sent_again_from_its_start() -> None:
-    """What was acknowledged is not kept by its sender: a part of a message is not, as it goes with its stream."""
+    """The sender keeps no message that was acknowledged. A part of a message is never acknowledged: it ends with its
+    stream.
+    """
     outbox, inbox = Outbox("s", "p0", "p1", LIMITS), new_inbox()
     inbox.accept(outbox.hello())
     data = bytes(range(3 * LIMITS.chunk_bytes))
@@ -164,7 +166,7 @@ def frame(**fields: object) -> pb.Frame:
 
 
 def begun() -> Inbox:
-    """One message has come, and half of the next."""
+    """Return an inbox after one message and half of the next."""
     inbox = new_inbox()
     inbox.accept(pb.Frame(session="s", sender="p0", hello=pb.Hello(outbox="outbox")))
     inbox.accept(frame(sequence=1, chunk=pb.Chunk(data=b"x" * 8)))

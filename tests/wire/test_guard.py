@@ -1,4 +1,4 @@
-"""Row 15: every identity calls every method of a running party: exactly the cells of the table pass."""
+"""Every identity calls every method of a running party: exactly the cells of the table pass."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ async def test_a_request_that_does_not_parse_is_malformed_for_callers_and_unread
         await asyncio.gather(coordinator.close(), shop.close())
 
 
-# --- what is told when something breaks -------------------------------------------------------------------
+# --- messages when something breaks -----------------------------------------------------------------------
 
 
 def broken(*_: object, **__: object) -> None:
@@ -202,7 +202,7 @@ async def test_a_caller_with_too_many_calls_is_refused_and_others_are_served(aut
 
 
 def test_the_log_says_what_to_do_about_a_refusal() -> None:
-    """`blindfit run` reads reason and hint there."""
+    """The command `blindfit run` reads reason and hint there."""
     with capture_logs() as logs:
         edge = guard.Guard("meter", lambda _context: "shop", {})
         edge._log("Propose", RangeError("it is too large", hint="lower it"))

@@ -1,4 +1,4 @@
-"""Half a message's bytes count as long as they are held, however its sender or its session ends, and no longer."""
+"""Half a message's bytes count as long as they are held, and no longer, however its sender or its session ends."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Sender:
         self.cut()
 
     def cut(self) -> None:
-        """The stream ends, and another one begins."""
+        """End the stream, and begin another one."""
         self.inbox.drop_part()
         self.inbox.accept(pb.Frame(session=self.inbox.session, sender="p0", hello=pb.Hello(outbox="x")))
 
@@ -55,7 +55,7 @@ class Sender:
 
 
 def held(sender: Sender) -> int:
-    """By what the inbox has, not by what it has counted."""
+    """Count by what the inbox has, not by what it has counted."""
     return sum(len(arrived.data) + ENTRY_BYTES for arrived in sender.inbox._arrived) + len(sender.inbox._part)
 
 

@@ -1,4 +1,4 @@
-"""Handshake: whatever differs is named on both sides, before any data."""
+"""Handshake: both sides name every difference before any data."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def hello(name: str, **changes: object) -> Hello:
 
 
 def among(name: str, **changes: str | None) -> Hello:
-    """Who was told of other members."""
+    """Return the hello of a party that knows other members."""
     members = {k: v for k, v in {**MEMBERS, **{k.replace("_", " "): v for k, v in changes.items()}}.items() if v}
     return step_1_hello("walr", ROLES[name], members, PARAMETERS)
 
 
 async def shake(mine: dict[str, Hello], channels: dict[str, Channel]) -> dict[str, BlindfitError | None]:
-    """Both ends, as each of them saw it."""
+    """Return both ends' results."""
     runs = [handshake.run_party(mine[a], [(b, ROLES[b])], channels[a]) for a, b in (("p0", "p1"), ("p1", "p0"))]
     ends = await asyncio.gather(*runs, return_exceptions=True)
     return dict(zip(("p0", "p1"), ends, strict=True))
@@ -70,7 +70,7 @@ async def test_who_agrees_goes_on() -> None:
     [(("aa", "aa", "bb"), "p1"), (("aa", "bb", "bb"), "p1 or p2"), (("", "bb", "bb"), "p1 or p2")],
 )
 async def test_a_snapshot_is_one_partys_alone(snapshots: tuple[str, str, str], culprit: str) -> None:
-    """What is counted for one would else be counted for another."""
+    """Otherwise a charge of one party would count for another."""
     roles = {"p0": "measurement", "p1": "active", "p2": "passive"}
     network = LocalNetwork(roles, handshake.TABLE, timeout_s=60)
     hellos = {
@@ -146,7 +146,7 @@ async def test_version_protocol_and_role(change: dict[str, str], fields: list[st
 
 
 async def test_another_version_is_one_line_on_both_sides_even_if_all_else_differs(authority: Path) -> None:
-    """Row 23."""
+    """A version mismatch is reported before all other differences."""
     other = replace(hello("p1", **{"privacy.epsilon": 9.0, "new": 1}), version="2", protocol="new", digest=b"new")
     async with sites(authority, "p0", "p1", tables=[handshake.TABLE]) as up:
         channels = {name: site.join("s", QUICK) for name, site in up.items()}
@@ -166,7 +166,7 @@ def test_a_hash_that_is_not_that_of_members_and_parameters(digest: bytes) -> Non
 def test_a_snapshot_that_is_no_id_of_one(snapshot: str) -> None:
     with pytest.raises(MalformedMessage) as caught:
         step_2_compare(hello("p0"), replace(hello("p1"), snapshot=snapshot), peer="p1", peer_role="measurement")
-    assert str(caught.value) == "p1 sent a malformed message: snapshot: is no id of a snapshot"
+    assert str(caught.value) == "p1 sent a malformed message: snapshot: is not an id of a snapshot"
 
 
 def test_equal_numbers_of_other_bytes_are_noticed() -> None:

@@ -1,4 +1,4 @@
-"""Row 16: every limit of a running party, passed once: a typed error for the caller, and the server still serves."""
+"""Every limit of a running party is passed once: a typed error for the caller, and the server still serves."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ LIMITS = Limits(
 async def coordinated(
     authority: Path, directory: Path, limits: Limits = LIMITS
 ) -> AsyncIterator[tuple[PartyNode, grpc.aio.Channel]]:
-    """A party and a coordinator's connection, which must be served to the end."""
+    """Yield a party and a coordinator's connection, which must be served to the end."""
     async with metering(authority, directory, limits) as node:
         async with connect(node, make_identity(authority, "coordinator")) as channel:
             yield node, channel

@@ -1,4 +1,4 @@
-"""How long a link waits between two attempts."""
+"""The time that a link waits between two attempts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from blindfit.parties.wire.link import FIRST_WAIT_S, LONGEST_WAIT_S, Link, Timeo
 
 
 async def test_each_attempt_waits_longer_up_to_the_longest_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Something that arrives begins the waits again."""
+    """An arrival begins the waits again."""
     waits: list[float] = []
     outbox = SimpleNamespace(acknowledged=0)
 

@@ -1,4 +1,4 @@
-"""Row 14: a hundred thousand malformed messages, at every level that reads a peer's bytes: typed errors and no more."""
+"""A hundred thousand malformed messages, at every level that reads a peer's bytes, cause only typed errors."""
 
 from __future__ import annotations
 
@@ -68,14 +68,14 @@ def greet(data: bytes) -> None:
 
 
 def frames(data: bytes) -> None:
-    """A stream that begins well, and goes on with this frame."""
+    """Accept a stream that begins well, and goes on with this frame."""
     inbox = Inbox("s", "p0", LIMITS, Account("p0", LIMITS.peer_bytes))
     inbox.accept(exchange_pb2.Frame(session="s", sender="p0", hello=exchange_pb2.Hello(outbox="outbox")))
     inbox.accept(exchange_pb2.Frame.FromString(data))
 
 
 def ciphertexts(public_key: PublicKey) -> Reader:
-    """The codec, and what a protocol does first with what it gives."""
+    """Decode by the codec, and do what a protocol does first with the result."""
 
     def read(data: bytes) -> None:
         received = codec.decode(data, Encrypted, culprit="p1")
@@ -86,13 +86,13 @@ def ciphertexts(public_key: PublicKey) -> Reader:
 
 
 def public_key(data: bytes) -> None:
-    """The key's own bytes, in a message that is whole."""
+    """Decode the key's own bytes, in a message that is whole."""
     field = pb.Field(name="key", paillier_public_key=pb.PaillierPublicKey(data=data))
     codec.decode(pb.Message(kind="KeyOnly", fields=[field]).SerializeToString(), KeyOnly, culprit="p1")
 
 
 def inside(read: Reader, valid: bytes, name: str, number: str) -> Target:
-    """The number and the data of one field, malformed within a message that is whole."""
+    """Return the number and the data of one field, malformed within a message that is whole."""
 
     def value_of(whole: pb.Message) -> Any:
         found = next(field for field in whole.fields if field.name == name)
@@ -165,7 +165,7 @@ def targets(insecure_test_key: PrivateKey) -> list[Target]:
 
 
 def mutated(dice: random.Random, valid: bytes) -> bytes:
-    """Bytes flipped, cut out, doubled, put in, or all random."""
+    """Return the bytes with some flipped, cut out, doubled or added, or all random."""
 
     def below(bound: int) -> int:
         return int(dice.random() * bound)  # a third of the test was `randrange`
@@ -203,7 +203,7 @@ def storm(targets: list[Target], count: int, seed: int) -> Counter[str]:
 
 
 def check(targets: list[Target], count: int) -> None:
-    storm(targets, 2000, 0)  # what is made once: caches, pools
+    storm(targets, 2000, 0)  # objects that are made once: caches, pools
     process = psutil.Process()
     before = process.memory_info().rss
     seen = storm(targets, count, 1)

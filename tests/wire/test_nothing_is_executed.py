@@ -1,4 +1,4 @@
-"""Row 20, on the syntax tree: nothing in the packages can turn received bytes into code or objects of any class."""
+"""In the syntax tree, nothing in the packages can turn received bytes into code or objects of any class."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ MAY_START_PROCESSES = {
     "coordinator/running/network/relays.py",  # this Python, with a module of ours
 }
 MAY_CALL_MACHINE_CODE = {
-    "algorithms/llvm.py",  # of the kernels' own texts, constants; checked against GMP and Python's integers
+    "algorithms/llvm.py",  # the kernels' own texts, constants; checked against GMP and Python's integers
     "parties/work/memory.py",  # mallopt of the C library, with two constants
 }
 MAY_IMPORT_BY_NAME = {  # names of a table in the file
-    "blindfit/__init__.py",  # so that importing blindfit stays quick
+    "blindfit/__init__.py",  # keeps the import of blindfit quick
     "coordinator/running/forking.py",
 }
 # Where bytes become numbers: each of these checks length and range, or reads only what this party wrote.
 MAY_READ_BUFFERS = {
     "parties/wire/codec.py",  # messages: length against shape, width, range
     "parties/measurement/codec.py",  # weight rows: length against the ids
-    "algorithms/protocols/walr/roles.py",  # which rows counted: length against the rows
-    "algorithms/protocols/label_dp/release.py",  # which labels are withheld: length against the labels
+    "algorithms/protocols/walr/roles.py",  # flags of counted rows: length against the rows
+    "algorithms/protocols/label_dp/release.py",  # flags of withheld labels: length against the labels
     "parties/data/id_hash.py",  # our own keys, and Arrow's own buffers
     "parties/data/content_digest.py",  # our own digests
     "parties/snapshots/people.py",  # our own digests and bits
@@ -61,7 +61,7 @@ MAY_READ_BUFFERS = {
 
 
 def name_of(node: ast.expr) -> str:
-    """a.b.c for such an expression, else an empty string."""
+    """Return "a.b.c" for such an expression, otherwise an empty string."""
     if isinstance(node, ast.Attribute) and (base := name_of(node.value)):
         return f"{base}.{node.attr}"
     return node.id if isinstance(node, ast.Name) else ""

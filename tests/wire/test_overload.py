@@ -1,4 +1,4 @@
-"""Row 27, in short: a peer that uses up a limit is told which one and whose, and the others are served."""
+"""A peer that uses up a limit learns which limit and whose, and the others are served."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ async def test_two_peers_with_every_call_leave_the_others_theirs(authority: Path
         again = await stack.enter_async_context(connect(node, make_identity(authority, "shop")))
         stub = control_pb2_grpc.ControlStub(again)
         error = await refusal(stub.Describe(control_pb2.DescribePartyRequest()))
-        assert not isinstance(error, LimitExceeded)  # not its method, whatever else it has open
+        assert not isinstance(error, LimitExceeded)  # not its method, for any other calls that it has open
         error = await refusal(again.unary_unary(WATCH.replace("Watch", "Check"))(b""))
         assert isinstance(error, LimitExceeded)
         assert error.limit == "64 calls at once of shop"
@@ -210,7 +210,7 @@ async def test_calls_whose_request_never_comes_are_counted_and_end(
 
 
 async def calls_at(node: PartyNode, count: int) -> None:
-    """When so many calls of shop go on."""
+    """Wait until this many calls of shop go on."""
     async with asyncio.timeout(60):
         while node.guard._calls["shop"] != count:
             await asyncio.sleep(0.01)
@@ -305,7 +305,7 @@ MAIL = Table("mail", Arrow("1", ALL, ALL, Parcel, CHUNKS, "all of it"))
 
 
 async def send_half(site: Site, to: str, session: str, mib: int) -> grpc.aio.StreamStreamCall:
-    """Chunks of a message that has no last one."""
+    """Send chunks of a message that has no last chunk."""
     channel = await site.connect(to, site.addresses[to])
     stream = exchange_pb2_grpc.ExchangeStub(channel).Open()
     await stream.write(pb.Frame(session=session, sender=site.name, hello=pb.Hello(outbox="x")))

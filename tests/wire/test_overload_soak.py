@@ -1,6 +1,4 @@
-"""Row 27: a hostile peer with every limit used up; the honest ones' jobs end in at most twice the time, and what the
-attack took comes back.
-"""
+"""If a hostile peer uses up every limit, honest jobs end in at most twice the time, and the resources come back."""
 
 from __future__ import annotations
 
@@ -22,7 +20,7 @@ from tests.wire.calls import proposal
 from tests.wire.overloaded import ROWS
 
 PIPE = subprocess.PIPE
-ROUNDS, JOBS = 7, 5  # of honest jobs, before each attack and under it
+ROUNDS, JOBS = 7, 5  # rounds of honest jobs, before each attack and under it
 MOST_SLOWER = 2.0
 MOST_MORE_MIB = 10.0
 GIVEN_BACK_S = 60.0
@@ -66,7 +64,7 @@ def meter(authority: Path, tmp_path: Path) -> Iterator[Meter]:
 
 
 async def honest_jobs(meter: Meter, name: str) -> float:
-    """Returns the median time of one, a release and a session that is proposed and withdrawn."""
+    """Return the median time of an honest release and of a session that is proposed and withdrawn."""
     own = hostile.Attacker(meter.authority, meter.port)
     took_s = []
     for n in range(JOBS):
@@ -85,7 +83,7 @@ async def honest_jobs(meter: Meter, name: str) -> float:
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("attack", hostile.ATTACKS)
 async def test_honest_jobs_end_and_the_memory_comes_back(meter: Meter, attack: str) -> None:
-    await honest_jobs(meter, "first")  # what a process needs at all
+    await honest_jobs(meter, "first")  # the memory that any process needs
     before, slower = meter.memory_mib, []
     for n in range(ROUNDS):  # in turn, because a machine's speed drifts
         alone_s = await honest_jobs(meter, f"alone-{n}")

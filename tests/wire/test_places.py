@@ -30,13 +30,13 @@ from tests.certificates import quick_connections
 from tests.wire.jobs import JOB
 from tests.world import World
 
-LONG = 21  # iterations by which the fit that is held up is told from the other
+LONG = 21  # iterations that distinguish the delayed fit from the other
 MANY = 17
-PROCESSOR_THREADS = 6  # of asyncio's own pool on a machine with two cores
+PROCESSOR_THREADS = 6  # threads of asyncio's own pool on a machine with two cores
 
 
 class HeldUp:
-    """Fits that do not end before the test says so."""
+    """Fits that do not end before the test lets them."""
 
     def __init__(self) -> None:
         self.let_go, self.begun, self.at_once, self.most = threading.Event(), 0, 0, 0
@@ -56,7 +56,7 @@ class HeldUp:
         pass
 
     async def __aexit__(self, *_: object) -> None:
-        """Let all go before their party stops, also when the test fails."""
+        """Let all fits go before their party stops, even if the test fails."""
         self.let_go.set()
 
     async def have_begun(self, count: int) -> None:
@@ -97,7 +97,7 @@ async def up(world: World) -> AsyncIterator[dict[str, PartyNode]]:
 
 
 def long_job(world: World, nodes: dict[str, PartyNode]) -> JobSession:
-    """A job of the other coordinator, that takes as long as the test says."""
+    """Return a job of the other coordinator that takes as long as the test decides."""
     session = world.session(world.load(job="long.toml"), nodes)
     return dataclasses.replace(session, id="", own=identity_of(world.root / "ca", world._issued("rival")))
 
@@ -117,7 +117,7 @@ async def test_long_jobs_of_one_coordinator_leave_anothers_job_a_place(clinic: W
 async def test_without_places_they_take_every_thread(
     clinic: World, held_up: HeldUp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The attack, as it was: so the test above can fail."""
+    """The attack without a defence: it shows that the test above can fail."""
     monkeypatch.setattr(node_module, "Limits", lambda: Limits(running=MANY))
     monkeypatch.setattr(node_module, "threads_for", lambda *_: CountingThreads(PROCESSOR_THREADS))
     async with up(clinic) as nodes, held_up:
@@ -133,7 +133,7 @@ async def test_without_places_they_take_every_thread(
 async def test_a_cancelled_job_keeps_its_place_until_its_thread_has_ended(
     clinic: World, held_up: HeldUp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Started and cancelled again and again, it would take every thread."""
+    """Without this rule, repeated starts and cancellations would take every thread."""
     monkeypatch.setattr(node_module, "Limits", lambda: Limits(running=1))
     async with up(clinic) as nodes, held_up:
         sessions = nodes["clinic"].sessions
@@ -231,6 +231,7 @@ def test_a_queue_is_served_in_turn_and_is_of_one_coordinator() -> None:
     assert [places.ahead_of(one, "a") for one in ("a1", "a2", "a3", "a4")] == [0, 0, 1, 2]
     assert [places.ahead_of(one, "b") for one in ("b1", "b2", "b3")] == [0, 0, 1]
     over.add("a2")
-    assert [places.ahead_of(one, "a") for one in ("a4", "a3", "a1")] == [1, 0, 0]  # who asks first is not before
+    # an earlier request does not come first
+    assert [places.ahead_of(one, "a") for one in ("a4", "a3", "a1")] == [1, 0, 0]
     over.update(("a1", "a3"))
     assert [places.ahead_of(one, "a") for one in ("a5", "a4")] == [0, 0]

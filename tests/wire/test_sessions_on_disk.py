@@ -1,4 +1,4 @@
-"""Sessions on the disk: a name is used once, for ever, and only the process that has the port ends what ran before."""
+"""Sessions on the disk: a name is used only once, and only the process with the port ends what ran before."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ async def test_a_name_is_used_once_also_after_a_restart(authority: Path, tmp_pat
                 await stub.Cancel(pb.SessionRequest(session="monday"))
             refused = await told(stub, "monday")
             assert isinstance(refused, PolicyRefused)
-            assert "there was one of this name" in str(refused)
+            assert "there was a session of this name" in str(refused)
             assert (await stub.Propose(proposal(f"other-{start}"))).state == pb.ACCEPTED
 
 
 @pytest.mark.parametrize("name", ["", "x" * 65, "a/b", "..", "a b"])
 async def test_a_name_that_is_none(authority: Path, tmp_path: Path, name: str) -> None:
     async with metering(authority, tmp_path) as node, connect(node, make_identity(authority, "coordinator")) as channel:
-        assert "its name is not of 1 to 64" in str(await told(control_pb2_grpc.ControlStub(channel), name))
+        assert "its name does not consist of 1 to 64" in str(await told(control_pb2_grpc.ControlStub(channel), name))
 
 
 async def test_a_second_start_by_mistake_changes_nothing(authority: Path, tmp_path: Path) -> None:

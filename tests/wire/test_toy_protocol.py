@@ -1,4 +1,4 @@
-"""A whole protocol through the plumbing: the same numbers, bit for bit, and no message that its table does not list."""
+"""A whole protocol through the plumbing: the same numbers, bit for bit, and only messages of its table."""
 
 from __future__ import annotations
 

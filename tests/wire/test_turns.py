@@ -1,4 +1,4 @@
-"""Row 27, in short: who sends much waits, and nobody waits for him."""
+"""A party that sends much waits, and no other party waits for it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def test_a_peer_with_much_to_say_has_one_message_in_a_round(monkeypatch: p
 
 
 class Clock:
-    """In the place of asyncio: a round of the loop takes as long as the test says, and waits are written down."""
+    """Stand-in for asyncio: a round of the loop takes as long as the test decides, and waits are recorded."""
 
     Lock = asyncio.Lock
 
@@ -118,7 +118,7 @@ async def test_a_consumers_work_leaves_threads_to_the_others() -> None:
         task.cancel()
     await asyncio.sleep(0)
     begun = [desk._work for desk in desks if desk._work is not None and not desk._work.cancelled()]
-    assert len(begun) == background.THREADS_OF_A_CONSUMER  # who hangs up before his turn leaves nothing to be done
+    assert len(begun) == background.THREADS_OF_A_CONSUMER  # a party that hangs up before its turn leaves no work
     released.set()
     await asyncio.gather(*held, return_exceptions=True)
 

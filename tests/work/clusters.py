@@ -14,13 +14,15 @@ from distributed import LocalCluster
 from blindfit.parties.work.compute import ComputeSettings
 from tests import command
 
-# Else a worker that is between two lives 15 s after it was lost, by that test or one before, is started no more.
+# Otherwise a worker that is between two lives 15 s after a loss, by that test or an earlier one, is not started again.
 WORKERS_STAY = {"distributed.deploy.lost-worker-timeout": "1 hour"}
 
 
 @contextmanager
 def cluster(n_workers: int = 2, **options: Any) -> Iterator[LocalCluster]:
-    """Of processes, each with one thread; forked, as the parties of other tests, from one that has imported all."""
+    """Start a cluster of processes, each with one thread; forked from one that has imported all, as other tests'
+    parties.
+    """
     assert command.PRELOADED
     forkserver.ensure_running()  # Dask would have it import something else
     with (
@@ -49,7 +51,7 @@ def wait_until(condition: Callable[[], bool]) -> None:
 
 
 def wait_for_both(running: LocalCluster) -> None:
-    """Until the scheduler knows two workers, and each is the one that its nanny has started last."""
+    """Wait until the scheduler knows two workers, and each is the last one that its nanny has started."""
 
     def both() -> bool:
         started = {nanny.worker_address for nanny in running.workers.values()}

@@ -1,4 +1,4 @@
-"""What the tests give to workers, which must be able to import it."""
+"""Tasks that the tests give to workers, which must be able to import them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def products(kernel: Kernel, a: Residues, b: Residues) -> list[int]:
 
 
 def product_tasks(count: int, size: int = 50) -> list[tuple[Kernel, Residues, Residues]]:
-    """Different in every task, and the same in every process."""
+    """Return tasks whose results differ from task to task, and are the same in every process."""
     kernel = Kernel(N)
     vectors = [kernel.residues(pow(3 + 2 * i, 5000 + j, N * N) for j in range(size)) for i in range(count + 1)]
     return [(kernel, vectors[i], vectors[i + 1]) for i in range(count)]
@@ -47,7 +47,7 @@ def process(seconds: float = 0.0) -> int:
 
 
 def meet(directory: Path, count: int) -> int:
-    """Waits until so many processes have come."""
+    """Wait until this many processes have come."""
     (directory / str(os.getpid())).touch()
     give_up = time.monotonic() + 50
     while len(list(directory.iterdir())) < count and time.monotonic() < give_up:
@@ -62,7 +62,7 @@ def leave_a_mark(directory: Path, index: int) -> int:
 
 
 def die_once(marker: Path, index: int) -> int:
-    """Takes its worker with it, unless it did so before."""
+    """End the worker, unless this happened before."""
     if not marker.exists():
         marker.touch()
         os.kill(os.getpid(), signal.SIGKILL)
@@ -74,7 +74,7 @@ def die(*_secrets: Any) -> None:
 
 
 class Arriving:
-    """A result that leaves a mark where it is unpickled, and is its index there."""
+    """A result that leaves a mark where it is unpickled, and becomes its index there."""
 
     def __init__(self, directory: Path, index: int) -> None:
         self.directory, self.index = directory, index
@@ -89,7 +89,7 @@ def arrived(directory: Path, index: int) -> int:
 
 
 def last_dies_once(directory: Path, index: int, last: int) -> Arriving:
-    """Leaves a mark for every time that it ran; the last waits for all the others' results before it dies."""
+    """Leave a mark for every time that it ran; the last waits for all the others' results before it dies."""
     (directory / f"{index}-{time.monotonic_ns()}").touch()
     if index == last and not (directory / "died").exists():
         while len(list(directory.glob("*.arrived"))) < last:
@@ -117,5 +117,5 @@ def kind_of(array: npt.NDArray[np.float64]) -> str:
 
 
 def version_of(package: str) -> str:
-    """A version that differs between processes started before and after the variable was set."""
+    """Return a version that differs between processes started before and after the variable was set."""
     return os.environ.get("VERSION_OF_THE_TEST", "1.0")

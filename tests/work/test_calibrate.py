@@ -32,7 +32,7 @@ def run(directory: Path, *options: str) -> Done:
 
 
 def rows(output: str) -> dict[str, str]:
-    """What stands left in the table -> the figure right of it."""
+    """Return the figure to the right of each name in the table."""
     cells = (line.rsplit(None, 1) for line in output.splitlines() if len(line.split()) > 1)
     return {name.strip(): value for name, value in cells}
 
@@ -103,5 +103,7 @@ class WrongOnce:
 
 def test_wrong_products_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calibrate, "BATCH", 16)
-    with pytest.raises(ComputeFailed, match="1 of 3 tasks were not done: their products are not those of this process"):
+    with pytest.raises(
+        ComputeFailed, match="1 of 3 tasks were not done: their products differ from those of this process"
+    ):
         calibrate._measure("loky", WrongOnce())

@@ -36,7 +36,7 @@ from tests.work.parties import party
 
 @pytest.fixture(scope="module")
 def shared() -> Iterator[LocalCluster]:
-    """A cluster that no test kills anything of."""
+    """A cluster of which no test kills anything."""
     with cluster() as running:
         yield running
 
@@ -51,7 +51,7 @@ def mortal() -> Iterator[LocalCluster]:
 
 @contextmanager
 def workers_that_come_back(running: LocalCluster, **options: Any) -> Iterator[Workers]:
-    """Two when they are opened, and two in the end."""
+    """Yield workers: two when they are opened, and two in the end."""
     with open_workers(dask(running.scheduler_address, **options)) as workers:
         assert workers.count == 2
         yield workers
@@ -250,7 +250,7 @@ def test_plain_tcp_and_tls_do_not_meet(shared: LocalCluster, tls_cluster: LocalC
 
 
 def test_the_peers_authority_is_not_the_clusters_under_any_name(files: PartyFiles, tmp_path: Path) -> None:
-    """Whoever has a certificate of it could run code on the cluster."""
+    """Anyone who has a certificate of it could run code on the cluster."""
     copy = tmp_path / "copy.pem"
     copy.write_bytes(files.authority.read_bytes())
     settings = party(
@@ -261,7 +261,7 @@ def test_the_peers_authority_is_not_the_clusters_under_any_name(files: PartyFile
         update={"identity": settings.identity.model_copy(update={"authority": files.authority})}
     )
     with refused(
-        "make one for the cluster alone: `blindfit certs authority DIR`, and name it in compute.authority"
+        "make one only for the cluster: `blindfit certs authority DIR`, and name it in compute.authority"
     ) as told:
         workers_of(settings, Path("/"))
     assert "copy.pem is the authority of [identity] too" in told.text

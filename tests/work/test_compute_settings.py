@@ -1,4 +1,4 @@
-"""[compute]: every option does something, or is refused in one line."""
+"""[compute]: every option has an effect, or is refused in one line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A party loads Arrow with the first table that it reads, all of it at once, and no pandas on Arrow's behalf."""
+"""A party loads Arrow with the first table that it reads, all of it at once, and without pandas."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def run(code: str) -> str:
 
 @pytest.mark.parametrize(("before", "imported"), [("", "True"), (NOW, "False"), (LATE, "False")])
 def test_arrays_are_made_without_pandas(before: str, imported: str) -> None:
-    """The first shows that pyarrow would: else this module of ours is not needed."""
+    """The first assertion shows that pyarrow would import it: otherwise our module is not needed."""
     assert run(ARRAYS.format(before=before)) == imported
 
 

@@ -13,5 +13,5 @@ def test_a_copy_on_its_own_pages_is_that_of_the_heap(shape: tuple[int, int], dty
     copied = on_own_pages(values, dtype)
     assert (copied.dtype, copied.shape) == (dtype, shape)
     np.testing.assert_array_equal(copied, values.astype(dtype))
-    copied[:1] = 0  # it may be written to, and is nobody else's
+    copied[:1] = 0  # it may be written to, and nobody else uses it
     assert not values.size or values[0].any()

@@ -40,7 +40,7 @@ async def pair(folder: Path) -> AsyncIterator[tuple[ExchangeChannel, ExchangeCha
 
 
 class Slow:
-    """In place of `ExchangeChannel.bring`: the first message takes its time, and may never come."""
+    """Stand-in for `ExchangeChannel.bring`: the first message takes long, and may never come."""
 
     def __init__(self, failure: Exception | None = None) -> None:
         self._bring, self._failure, self.brought = ExchangeChannel.bring, failure, 0
@@ -58,7 +58,7 @@ class Slow:
 
 
 async def test_what_is_sent_is_what_it_was_and_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Protocols add to arrays in place: what leaves later must not change with them."""
+    """Protocols add to arrays in place: a later change must not affect a message on its way."""
     Slow().put_in(monkeypatch)
 
     async def counting(channel: Channel) -> None:
@@ -122,13 +122,13 @@ async def test_a_message_that_does_not_leave_is_told_at_the_latest_at_the_end(
     async with pair(tmp_path) as (p0, _):
         with pytest.raises(PeerUnreachable, match="the connection was lost"):
             await in_own_thread(p0, sending)
-    assert slow.brought == 1  # and nothing behind it
+    assert slow.brought == 1  # nothing came after it
 
 
 async def test_a_message_that_does_not_leave_is_told_to_who_waits_for_an_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And not that somebody else does not answer."""
+    """The error does not blame another party for not answering."""
     Slow(PeerUnreachable(peer="p1", address="-", step="Numbers", reason="the connection was lost")).put_in(monkeypatch)
 
     async def asking(channel: Channel) -> None:
@@ -147,14 +147,14 @@ async def test_who_comes_later_does_not_overtake_who_waits(tmp_path: Path, monke
     async def first_waits(channel: ExchangeChannel, to: str, message: Encoded) -> None:
         await may_leave.wait()
         await bring(channel, to, message)
-        loop.call_later(0.05, has_left.set)  # and its future says so
+        loop.call_later(0.05, has_left.set)  # the future has the error
 
     async def sending(channel: Channel) -> None:
         await channel.send("p1", Numbers(np.full(3, 0)))
         waits = asyncio.create_task(channel.send("p1", Numbers(np.full(3, 1))))
         await asyncio.sleep(0.05)
         loop.call_soon_threadsafe(may_leave.set)
-        has_left.wait()  # it computes: who waits has not heard of it
+        has_left.wait()  # it computes: the waiting party has not heard of it
         await channel.send("p1", Numbers(np.full(3, 2)))
         await waits
 

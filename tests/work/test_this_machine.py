@@ -1,4 +1,4 @@
-"""Tasks in processes of this machine: the same results as in this one, whatever happens to a process."""
+"""Tasks in processes of this machine give the same results as in this one, even if a process is lost."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_a_task_that_always_kills_its_worker_fails(loky: Workers) -> None:
         loky.map(tasks.die, [("canary",), ("canary",)])
     assert failed.value.message == "[compute] loky: 2 of 2 tasks were not done: worker processes died, 3 times in a row"
     assert failed.value.hint
-    assert loky.map(tasks.process, [()])  # and the next map has workers again
+    assert loky.map(tasks.process, [()])  # the next map has workers again
 
 
 def test_a_task_that_takes_too_long_fails(loky: Workers, tmp_path: Path) -> None:

@@ -66,5 +66,5 @@ class Holders(World):
         self.job("predict", file="predict.toml", parties=(*HOLDERS, "keys"), timeouts=WAITS, **asked)
 
     def spent(self) -> int:
-        """Return how many entries the server's ledger has."""
+        """Return the number of entries in the server's ledger."""
         return len(self.ledger("meter"))

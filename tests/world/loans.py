@@ -1,4 +1,4 @@
-"""A world for the pre-flight: a bank with labels, a post and a shop with columns of its clients, and a notary."""
+"""A world for the pre-flight: a bank with labels, a post and a shop with columns of its clients, and a key node."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def loans(
     """Make the parties and a job that trains.
 
     Args:
-        columns: how many features each data party has.
-        only_in_shop: how many rows the shop has that no other party has.
+        columns: number of features of each data party.
+        only_in_shop: number of rows that only the shop has.
     """
     world, draw = World(root), np.random.default_rng(5)
     policy = {"systems": [protocol]}

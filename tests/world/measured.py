@@ -15,7 +15,7 @@ N_ROWS, N_FEATURES = 1500, 4
 
 
 def shop_and_meter(root: Path) -> World:
-    """Make two parties with certificates and addresses, so that they can stay up."""
+    """Make two parties with certificates and addresses, so that they can keep running."""
     world = _two_parties(root).at_addresses()
     write_rows(root)
     return world.walr(epsilon=1.0, name="test", timeouts={"step_s": 60, "reconnect_s": 5})

@@ -1,4 +1,4 @@
-"""A shop, a dealer and three servers: two have shares of the labels, and one has the labels themselves."""
+"""A shop, a key node and three servers: two have shares of the labels, and one has the labels themselves."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Split(World):
     """
     Args:
         persons: four rows belong to each person, and two of them count.
-        asked: what the shop asked each server last.
+        asked: the shop's last request to each server.
     """
 
     persons: bool = False
@@ -99,7 +99,7 @@ class Split(World):
         return other
 
     def charges(self) -> list[int]:
-        """Return how many entries each of the two ledgers has."""
+        """Return the number of entries in each of the two ledgers."""
         return [len(self.ledger(name)) for name in SERVERS]
 
     def report(self, session: Any) -> Any:
@@ -110,7 +110,7 @@ class Split(World):
         return dict(zip(table["id"].to_pylist(), table["share"].to_pylist(), strict=True))
 
     def exact(self, values: dict[str, int]) -> np.ndarray:
-        """Return X^T y mod p of what was asked last, in Python's integers."""
+        """Return X^T y mod p of the last request, in Python's integers."""
         _, rows = next(iter(self.asked.values()))
         sums = [0] * rows.weights.shape[1]
         for row, line in zip(rows.ids, rows.weights.tolist(), strict=True):

@@ -1,4 +1,4 @@
-"""A World reads like the sentence of a test, and its files say what was asked for."""
+"""A World reads like the sentence of a test, and its files have what was requested."""
 
 from __future__ import annotations
 

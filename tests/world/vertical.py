@@ -1,4 +1,4 @@
-"""Vertical worlds: a bank with labels, two shops with columns of the same people, and a notary with the keys."""
+"""Vertical worlds: a bank with labels, two shops with columns of the same people, and a key node."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def vertical(root: Path, *, policy: dict[str, Any], more: dict[str, Any], shops:
     """Make the parties without tables, and predict.toml.
 
     Args:
-        more: of the data parties' policy.
+        more: additions to the data parties' policy.
     """
     world, of_data = World(root), {"policy": policy | more, "compute": {"backend": "serial"}}
     names = {"quasi_identifiers": {"name": "name"}}

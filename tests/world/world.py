@@ -59,7 +59,7 @@ class World:
     # --- who takes part, and in what
 
     def active(self, name: str, rows: Mapping[str, Any] | None = None, **more: Any) -> World:
-        """Add a party that asks: its rows have features, and labels if `about` names the column."""
+        """Add an active party: its rows have features, and labels if `about` names the column."""
         return self.party(name, "active", rows, {"features": "rest"}, **more)
 
     def passive(self, name: str, rows: Mapping[str, Any] | None = None, **more: Any) -> World:
@@ -67,7 +67,7 @@ class World:
         return self.party(name, "passive", rows, {"features": "rest"}, **more)
 
     def server(self, name: str, labels: Mapping[str, Any] | None = None, **more: Any) -> World:
-        """Add a measurement server, which answers the active parties that are there already."""
+        """Add a measurement server, which answers the active parties that were added before."""
         active_parties = [party for party, role in self.roles.items() if role == "active"]
         budget = {"people": {"epsilon": 8.0, "delta": 1e-5}}
         meaning = {"label": "label", "population": "people", "active_parties": active_parties}
@@ -128,8 +128,8 @@ class World:
         """Write a job file.
 
         Args:
-            parties: who takes part, by default every party.
-            dataset: of every party that has one, by default its first.
+            parties: parties that take part, by default every party.
+            dataset: dataset of every party that has one, by default its first.
             options: further options and tables of the job file.
         """
         seats = {name: self._seat(name, dataset) for name in parties or self.roles}
@@ -209,7 +209,7 @@ class World:
         write_csv(self.path(f"{name}.csv"), columns)
 
     def copied_to(self, root: Path) -> Self:
-        """Copy it with all that its parties keep."""
+        """Copy the folder with all that its parties keep."""
         shutil.copytree(self.root, root, dirs_exist_ok=True)
         other = copy.copy(self)
         other.root, other.processes = root, {}
@@ -226,10 +226,10 @@ class World:
     def run(
         self, *overrides: str, job: str = "job.toml", beside: Callable[[dict[str, PartyNode]], None] = lambda _: None
     ) -> JobSession:
-        """Run a job to its end between nodes of this process; `beside` is called once they are up.
+        """Run a job to its end between nodes of this process; `beside` is called once they are running.
 
         Raises:
-            BlindfitError: as the coordinator gets to know it.
+            BlindfitError: as the coordinator receives it.
         """
 
         async def to_its_end() -> JobSession:
@@ -262,7 +262,7 @@ class World:
                 await node.stop()
 
     def session(self, job: Job, nodes: Mapping[str, PartyNode]) -> JobSession:
-        """Return a session of a job between nodes that are up."""
+        """Return a session of a job between running nodes."""
         addresses = {name: f"127.0.0.1:{node.port}" for name, node in nodes.items()}
         return JobSession(job, addresses, identity_of(self.root / "ca", self._issued(COORDINATOR)))
 
@@ -288,7 +288,7 @@ class World:
         return in_a_process(self.root, *arguments)
 
     def launch(self, *overrides: str, job: str = "job.toml", out: str = "out") -> Done:
-        """Type `blindfit run`, which starts a forked process for each party."""
+        """Run `blindfit run`, which starts a forked process for each party."""
         sets = [word for override in overrides for word in ("--set", override)]
         return self.blindfit("run", str(self.root / job), "--out", str(self.root / out), *sets)
 
@@ -303,11 +303,11 @@ class World:
         module: Sequence[str] = ("blindfit",),
         sets: Sequence[str] = (),
     ) -> None:
-        """Start parties that stay up at their addresses.
+        """Start parties that keep running at their addresses.
 
         Args:
-            module: what a forked party runs, with its first arguments; {name} stands for the party's name.
-            program: what Python runs, in a process of its own; by default the party is forked.
+            module: module of a forked party, with its first arguments; {name} stands for the party's name.
+            program: program that Python runs in a separate process; by default the party is forked.
         """
         for name in names:
             self.path(f"{name}.ready").unlink(missing_ok=True)

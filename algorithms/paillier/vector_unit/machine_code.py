@@ -1,7 +1,7 @@
-"""The machine code of ifma.py, as LLVM for eight numbers side by side, or four.
+"""The machine code of unit.py, as LLVM for eight or four numbers side by side.
 
-A vector holds the same limb of every number; a half is `limbs` vectors and a vector of zeros above; a number is two
-halves, r and s of r + n s. All halves lie in one workspace, which comes filled with zeros:
+A vector has the same limb of every number. A half is `limbs` vectors and a vector of zeros above; a number is two
+halves, r and s of r + n s. All halves lie in one workspace, which is filled with zeros at first:
 
     0 n    1 offset    2, 3 a    4, 5 b    6 twice a's s    7, 8 sums    9 m    10 an m that is not read    11.. table
 
@@ -26,7 +26,7 @@ Step = Callable[[Value, list[Value]], Sequence[Value] | None]
 
 
 def llvm_code(lanes: int) -> str:
-    """A module with the functions `horner` and `powers`."""
+    """Return a module with the functions `horner` and `powers`."""
     return str(_Code(lanes).module)
 
 
@@ -40,7 +40,7 @@ class _Body:
         return ir.Constant(self.vector, [number] * self.lanes)
 
     def spread(self, word: Value) -> Value:
-        """The same word in all lanes."""
+        """Return the same word in all lanes."""
         undefined, index = ir.Constant(self.vector, ir.Undefined), ir.IntType(32)
         first = self.at.insert_element(undefined, word, index(0))
         return self.at.shuffle_vector(first, undefined, ir.VectorType(index, self.lanes)([0] * self.lanes))
@@ -68,11 +68,11 @@ class _Body:
         return [self.vectors(workspace, self.at.mul(_WORD(one), size)) for one in which]
 
     def size(self, limbs: Value) -> Value:
-        """Of a number, in vectors."""
+        """Return the size of a number, in vectors."""
         return self.at.mul(self.at.add(limbs, _WORD(1)), _WORD(2))
 
     def each_word(self, number: Value, lane: Value, limbs: Value, do: Callable[[Value, Value], None]) -> None:
-        """do(where it is, which of its row) for all of one lane's limbs."""
+        """Call do(address, index in its row) for all limbs of one lane."""
         low, high = (self.words(half, lane) for half in self.halves(number, limbs, 0, 1))
         self.repeat(0, limbs, lambda j, _: do(self._limb(low, j), j))
         self.repeat(0, limbs, lambda j, _: do(self._limb(high, j), self.at.add(limbs, j)))
@@ -84,7 +84,7 @@ class _Body:
         self.at.call(function, arguments)
 
     def repeat(self, first: int, end: Value, step: Step, state: Sequence[Value] = ()) -> list[Value]:
-        """state = step(i, state) for each i from first to below end; gives the last state."""
+        """Repeat state = step(i, state) for each i from first to below end; return the last state."""
         at = self.at
         before = at.block
         head, inside, after = (at.append_basic_block() for _ in range(3))
@@ -123,7 +123,7 @@ class _Code:
         self._powers()
 
     def _multiply_add(self, part: str) -> Value:
-        """a plus the lower or higher 52 bits of b c."""
+        """Return the function a + (lower or higher 52 bits of b c)."""
         kind = ir.FunctionType(self.vector, [self.vector] * 3)
         return ir.Function(self.module, kind, f"llvm.x86.avx512.vpmadd52{part}.uq.{64 * self.vector.count}")
 
@@ -190,7 +190,7 @@ class _Code:
         return function
 
     def _product(self) -> Value:
-        """a <- a b / R.  With r r' = r'' R - m n:  r'' + n (r s' + s r' - m) / R."""
+        """a <- a b / R; with r r' = r'' R - m n, this is r'' + n (r s' + s r' - m) / R."""
         function, to = self._function("product", _POINTER, _WORD, self.vector)
         workspace, limbs, k = function.args
         n, r, s, b_r, b_s, sum_r, sum_s, m, unread = to.halves(
@@ -203,7 +203,7 @@ class _Code:
         return self._end(function, to)
 
     def _squaring(self) -> Value:
-        """a <- a a / R, as `product`, with one product of r and 2 s for two."""
+        """a <- a a / R, as `product`, with one product of r and 2 s in place of two."""
         function, to = self._function("squaring", _POINTER, _WORD, self.vector)
         workspace, limbs, k = function.args
         n, r, s, twice, sum_r, sum_s, m, unread = to.halves(
@@ -221,7 +221,7 @@ class _Code:
         to.repeat(0, limbs, lambda i, _: to.store(to.splat(0), total, i))
 
     def _start_sum_s(self, to: _Body, workspace: Value, limbs: Value) -> None:
-        """A multiple of n, less m."""
+        """sum <- offset - m; the offset is a multiple of n."""
         offset, m, total = to.halves(workspace, limbs, OFFSET, M, SUM_S)
         to.repeat(0, limbs, lambda i, _: to.store(to.at.sub(to.load(offset, i), to.load(m, i)), total, i))
 
@@ -236,7 +236,7 @@ class _Code:
     # --- rows ---------------------------------------------------------------------------------------
 
     def _write_spread(self) -> Value:
-        """One half, the same in all lanes."""
+        """Write a function that copies one half into all lanes."""
         function, to = self._function("spread", _POINTER, _POINTER, _WORD)
         half, row, limbs = function.args
         to.repeat(0, limbs, lambda i, _: to.store(to.spread(to.load_word(row, i)), half, i))
@@ -244,7 +244,7 @@ class _Code:
         return function
 
     def _write_gather(self) -> Value:
-        """Into lane i of a number the row of the table that indices_i names."""
+        """Write a function that copies the table's row indices_i into lane i of a number."""
         function, to = self._function("gather", _POINTER, _POINTER, _POINTER, _WORD)
         number, table, indices, limbs = function.args
 
@@ -257,7 +257,7 @@ class _Code:
         return function
 
     def _write_scatter(self) -> Value:
-        """Lane i of a number into row i."""
+        """Write a function that copies lane i of a number into row i."""
         function, to = self._function("scatter", _POINTER, _POINTER, _WORD)
         number, table, limbs = function.args
 
@@ -274,7 +274,7 @@ class _Code:
         return to.words(table, to.at.mul(to.at.mul(index, limbs), _WORD(2)))
 
     def _write_select(self) -> Value:
-        """The entry of the table whose mask is all ones; every entry is read, whichever that is."""
+        """Write a function that selects the entry whose mask is all ones; it always reads every entry."""
         function, to = self._function("select", _POINTER, _POINTER, _POINTER, _WORD)
         number, table, masks, limbs = function.args
         at = to.at
@@ -295,10 +295,10 @@ class _Code:
     # --- what is called -----------------------------------------------------------------------------
 
     def _horner(self) -> None:
-        """horner(out, table, indices, groups, factors, squarings, ..): for each group the product of the rows named.
+        """Write horner(out, table, indices, groups, factors, squarings, ..): it multiplies the rows of each group.
 
-        What has been multiplied is squared so often before each next factor. The indices of a group's first factors
-        come first, one for each lane.
+        Before each next factor, it squares the product `squarings` times. The indices of a group's first factors come
+        first, one for each lane.
         """
         to, own, place, _ = self._export("horner", _POINTER, _POINTER, _POINTER, _WORD, _WORD, _WORD)
         out, table, indices, groups, factors, squarings = own
@@ -321,10 +321,10 @@ class _Code:
         at.ret_void()
 
     def _powers(self) -> None:
-        """powers(out, table, indices, groups, digits, masks, ..): each row named to one power.
+        """Write powers(out, table, indices, groups, digits, masks, ..): it raises each named row to one power.
 
-        Masks are TABLE_SIZE words for each digit of the exponent, the highest digit first. What is computed, and
-        where it is read and written, depends on how many digits there are and on nothing else.
+        Masks are TABLE_SIZE words for each digit of the exponent, the highest digit first. The operations, and the
+        places that are read and written, depend only on the number of digits.
         """
         to, own, place, constants = self._export("powers", _POINTER, _POINTER, _POINTER, _WORD, _WORD, _POINTER)
         out, table, indices, groups, digits, masks = own
@@ -358,7 +358,7 @@ class _Code:
         at.ret_void()
 
     def _export(self, name: str, *kinds: Value) -> tuple[_Body, list[Value], list[Value], Value]:
-        """Its body, its own arguments, where private functions compute, and the constants: n, the offset and 1."""
+        """Return the body, its own arguments, the arguments of private functions, and the constants n, offset and 1."""
         function, to = self._function(name, *kinds, _POINTER, _POINTER, _WORD, _WORD, private=False)
         *own, workspace, constants, limbs, k = function.args
         for which, half in enumerate(to.halves(workspace, limbs, N, OFFSET)):

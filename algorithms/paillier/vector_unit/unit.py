@@ -1,14 +1,14 @@
 """Products mod n^2 eight at a time, where the processor multiplies 52-bit limbs in vectors (AVX-512 IFMA).
 
-One vector holds the same limb of eight numbers, so that eight products run side by side and never wait for one
-another's carries. A number is r + n s, r and s below 2 n, in Montgomery's form with R = 2^(52 limbs of n). Since n^2
-vanishes, a product needs no product of two s; and where the reduction of r r' to r'' takes m, r r' = r'' R - m n:
+One vector holds the same limb of eight numbers. So eight products run side by side and never wait for each other's
+carries. A number is r + n s, r and s below 2 n, in Montgomery's form with R = 2^(52 limbs of n). Since n^2 vanishes, a
+product needs no product of two s; and where the reduction of r r' to r'' takes m, r r' = r'' R - m n:
 
     (r + n s) (r' + n s') / R = r'' + n (r s' + s r' - m) / R
 
-That is five products of half the size where one mod n^2 as it stands takes eight, and four for a square. With 16 n < R
-nothing has to be subtracted on the way ("almost Montgomery"). No branch and no address depends on a number, other than
-which rows are multiplied; nor on an exponent, but for its count of digits.
+That is five products of half the size, where one mod n^2 as it stands takes eight; a square takes four. With 16 n < R
+nothing has to be subtracted on the way ("almost Montgomery"). Branches and addresses depend on which rows are
+multiplied and on an exponent's count of digits, never on the value of a number or exponent.
 
 The machine code is made at run time (machine_code.py), so no compiler is needed. On any other processor `vector_unit`
 gives None, and GMP does the work.
@@ -61,19 +61,19 @@ class VectorUnit:
         raise TypeError("a vector unit is not pickled: its modulus may be a secret")
 
     def rows(self, integers: Sequence[int]) -> Rows:
-        """Numbers in [0, n^2) as rows; one product a row."""
+        """Convert numbers in [0, n^2) to rows; one product a row."""
         plain = self._split(integers)
         return self.products(plain, self._to_form.repeat(len(plain), axis=0))
 
     def integers(self, rows: Rows) -> list[int]:
-        """Rows as numbers in [0, n^2); one product a row."""
+        """Convert rows to numbers in [0, n^2); one product a row."""
         plain = self.products(rows, self._off_form.repeat(len(rows), axis=0))
         low, high = _join(plain[:, : self._half]), _join(plain[:, self._half :])
         n = self.n  # both halves are below 2 n: cheaper than reducing the whole
         return [r - n + n * ((s + 1) % n) if r >= n else r + n * (s % n) for r, s in zip(low, high, strict=True)]
 
     def power_tables(self, bases: Sequence[int], bits: int) -> Rows:
-        """base^0 .. base^(2^bits - 1) of each base, one table after the other; a product an entry."""
+        """Return base^0 .. base^(2^bits - 1) of each base, one table after the other; a product an entry."""
         tables = np.empty((len(bases), 1 << bits, self.limbs), dtype=np.uint64)
         tables[:, 0] = self._one
         step = self.rows(bases)  # base^(2^bit)
@@ -85,14 +85,14 @@ class VectorUnit:
         return tables.reshape(-1, self.limbs)
 
     def products(self, a: Rows, b: Rows) -> Rows:
-        """a_i b_i."""
+        """Return a_i b_i."""
         pairs = np.arange(2 * len(a)).reshape(2, -1).T
         return self.multiply_groups(np.concatenate([a, b]), pairs)
 
     def multiply_groups(self, table: Rows, indices: npt.NDArray[np.integer[Any]], squarings: int = 0) -> Rows:
-        """For each line of indices, shape (groups, factors), the product of the rows of the table that it names.
+        """Return, for each line of indices, shape (groups, factors), the product of the table's rows that it names.
 
-        Before each next factor, what has been multiplied is squared so many times: Horner's scheme.
+        Before each next factor, the product so far is squared `squarings` times: Horner's scheme.
 
         Raises:
             IndexError: an index lies outside the table.
@@ -104,9 +104,9 @@ class VectorUnit:
         return self._in_groups("horner", table, indices if factors else indices[:0], factors, squarings)
 
     def powers(self, rows: Rows, exponent: int) -> Rows:
-        """row^exponent for one exponent >= 0; products_of_power(exponent) each.
+        """Return row^exponent for one exponent >= 0; products_of_power(exponent) each.
 
-        The same products, and the same memory read and written, for all exponents of as many digits.
+        The products, and the memory read and written, are the same for all exponents of as many digits.
         """
         masks = _digit_masks(exponent)
         self.multiplied += len(rows) * products_of_power(exponent)
@@ -122,7 +122,7 @@ class VectorUnit:
         argument: int,
         extra_halves: int = 0,
     ) -> Rows:
-        """One row for each line of indices, as many side by side as there are."""
+        """Return one row for each line of indices, computed side by side."""
         table = np.ascontiguousarray(table)
         out = np.empty((len(indices) + max(WIDTHS), self.limbs), dtype=np.uint64)
         for part, lanes in _parts(len(indices)):
@@ -143,13 +143,13 @@ class VectorUnit:
         return out[: len(indices)]
 
     def _split(self, integers: Sequence[int]) -> Rows:
-        """r and s of numbers in [0, n^2), without Montgomery's form."""
+        """Return r and s of numbers in [0, n^2), without Montgomery's form."""
         pairs = [gmpy2.f_divmod(integer, self.n) for integer in integers]
         r, s = (_limbs(self._half, [pair[which] for pair in pairs]) for which in (1, 0))
         return np.concatenate([r, s], axis=1)
 
     def _offset(self) -> npt.NDArray[np.uint64]:
-        """The least multiple of n from R on; each limb has 2^52 from the next, so that no limb of an m is larger."""
+        """Return the least multiple of n from R on; each limb has 2^52 from the next, so no limb of an m is larger."""
         offset = self.n * -(-self._radix // self.n)
         limbs: npt.NDArray[np.uint64] = _limbs(self._half, [offset - self._radix])[0] + _LIMB
         limbs[0] += np.uint64(1)
@@ -157,12 +157,12 @@ class VectorUnit:
 
 
 def limbs_of(n: int) -> int:
-    """So many that sixteen times n fits."""
+    """Return the number of limbs in which sixteen times n fits."""
     return -(-(int(n).bit_length() + SPARE_BITS) // LIMB_BITS)
 
 
 def products_of_power(exponent: int) -> int:
-    """A table; for each digit after the first WINDOW_BITS squarings and a product."""
+    """Count the products of a power: a table, then WINDOW_BITS squarings and a product for each further digit."""
     return TABLE_SIZE - 1 + (_digits(exponent) - 1) * (WINDOW_BITS + 1)
 
 
@@ -171,7 +171,7 @@ def _digits(exponent: int) -> int:
 
 
 def _digit_masks(exponent: int) -> npt.NDArray[np.uint64]:
-    """(digits, TABLE_SIZE), highest digit first: all ones where the digit is that entry."""
+    """Return masks, (digits, TABLE_SIZE), highest digit first: all ones where the digit is that entry."""
     count = _digits(exponent)
     octets = int(exponent).to_bytes(-(-count * WINDOW_BITS // 8), "little")
     bits = np.unpackbits(np.frombuffer(octets, dtype=np.uint8), bitorder="little")[: count * WINDOW_BITS]
@@ -181,7 +181,7 @@ def _digit_masks(exponent: int) -> npt.NDArray[np.uint64]:
 
 
 def _parts(count: int) -> Iterator[tuple[slice, int]]:
-    """Eight at a time, and four where what is left fits."""
+    """Take eight at a time, and four where the rest fits."""
     wide, narrow = WIDTHS
     rest = count % wide
     full = count - rest if rest <= narrow else count
@@ -192,7 +192,7 @@ def _parts(count: int) -> Iterator[tuple[slice, int]]:
 
 
 def _by_lane(indices: npt.NDArray[np.integer[Any]], lanes: int) -> npt.NDArray[np.int64]:
-    """(groups, factors, lanes): what is left of the last group's lanes computes with the first row."""
+    """Arrange as (groups, factors, lanes); spare lanes of the last group compute with the first row."""
     count, factors = indices.shape
     padded = np.zeros((-(-count // lanes) * lanes, factors), dtype=np.int64)
     padded[:count] = indices
@@ -200,14 +200,14 @@ def _by_lane(indices: npt.NDArray[np.integer[Any]], lanes: int) -> npt.NDArray[n
 
 
 def _zeros(count: int) -> npt.NDArray[np.uint64]:
-    """From an address on that vectors of 64 octets may have."""
+    """Return zeros that start at an address for vectors of 64 octets."""
     space = np.zeros(count + 7, dtype=np.uint64)
     first = -space.ctypes.data % 64 // 8
     return space[first : first + count]
 
 
 def _limbs(count: int, integers: Sequence[int]) -> Rows:
-    """Two limbs are thirteen octets: the first seven less half of one, and the rest."""
+    """Cut integers into limbs. Two limbs are thirteen octets: the first limb has six and a half."""
     pairs = -(-count // 2)
     octets = b"".join(int(integer).to_bytes(13 * pairs, "little") for integer in integers)
     padded = np.zeros((len(integers), pairs, 16), dtype=np.uint8)
@@ -218,7 +218,7 @@ def _limbs(count: int, integers: Sequence[int]) -> Rows:
 
 
 def _join(rows: Rows) -> list[mpz]:
-    """The inverse of `_limbs`."""
+    """Return the inverse of `_limbs`."""
     even = rows if rows.shape[1] % 2 == 0 else np.pad(rows, ((0, 0), (0, 1)))
     low, high = even[:, ::2], even[:, 1::2]
     octets = np.zeros((*low.shape, 13), dtype=np.uint8)
@@ -228,7 +228,7 @@ def _join(rows: Rows) -> list[mpz]:
 
 
 def vector_unit(n: int) -> VectorUnit | None:
-    """A vector unit for an odd n, mod n^2, or None where this machine has none that multiplies as GMP does."""
+    """Return a vector unit for an odd n, mod n^2; None if this machine has no unit that agrees with GMP."""
     if n.bit_length() < LEAST_BITS or not _is_supported():
         return None
     unit = VectorUnit(n)
@@ -236,7 +236,7 @@ def vector_unit(n: int) -> VectorUnit | None:
 
 
 def _agrees_with_gmp(unit: VectorUnit) -> bool:
-    """Products and powers of the largest numbers, which carry farthest, and of some others; in both widths."""
+    """Compare products and powers of the largest numbers, which carry farthest, and of some others, in both widths."""
     top = unit.modulus - 1
     numbers = [mpz(0), mpz(1), top // 3, top * 5 // 7, top - 2, unit.n, unit.n - 1, top - unit.n, top]
     count, rows = len(numbers), unit.rows(numbers)
@@ -263,7 +263,7 @@ def _is_supported() -> bool:
 
 @cache
 def _compile(lanes: int) -> dict[str, Any]:
-    """Return the functions for so many numbers side by side. More work on loops makes them no faster."""
+    """Compile the functions for `lanes` numbers side by side. Optimised loops would be no faster."""
     from blindfit.algorithms.paillier.vector_unit.machine_code import llvm_code
 
     first, last = (POINTER, POINTER, POINTER, INTEGER, INTEGER), (POINTER, POINTER, INTEGER, INTEGER)

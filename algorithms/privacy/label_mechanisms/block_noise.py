@@ -1,15 +1,16 @@
-"""Noise on the integers that is geometric over blocks and anything that falls within a block: Laplace, staircase.
+"""Noise on the integers that is geometric over blocks and has any law within a block: Laplace, staircase.
 
 With P cells a block, weights w_0 >= .. >= w_{P-1} and W_q ~ beta^q,
 
     P(noise = k) ~ W_q w_r,   |k| = q P + r.
 
 The law is symmetric and falls with |k|, so moving it by up to P changes a probability at most by max W_q / W_{q+1}:
-epsilon is a property of the blocks alone, whatever the rounding of the table w.
+epsilon depends only on the blocks, for every rounding of the table w.
 
 The number of the block is drawn by its binary digits, which are independent Bernoulli variables for a geometric law
-(digit i with odds beta^(2^i)), and its highest part by trials with beta^(2^I) < 1/2: few words even where beta is near
-1. The thresholds are integers, hence so is every ratio of weights, and the largest one is known exactly.
+(digit i with odds beta^(2^i)). Its highest part is drawn by trials with beta^(2^I) < 1/2. So few words are needed even
+where beta is near 1. The thresholds are integers, hence so is every ratio of weights, and the largest one is known
+exactly.
 
 Time O(n (1 + log(1/epsilon))) for n labels and O(P) once; space O(n + P).
 """
@@ -38,7 +39,7 @@ from blindfit.algorithms.privacy.label_mechanisms.drawing import (
 from blindfit.algorithms.randomness import UniformInt
 
 _MARGIN = 1e-12
-"""Of epsilon, relative: more than rounding the thresholds can add to it."""
+"""Relative to epsilon: more than rounding the thresholds can add to it."""
 
 _WINDOW, _TAIL = 2**14, 1e-15
 
@@ -60,7 +61,7 @@ class GeometricBlocks:
 
     @cached_property
     def ratios(self) -> list[Fraction]:
-        """Every value that W_q / W_{q+1} takes: adding 1 clears some ones and sets the digit after them."""
+        """Values that W_q / W_{q+1} takes: adding 1 clears some ones and sets the digit after them."""
         cleared, ratios = Fraction(1), []
         for threshold in self.digits:
             odds = Fraction(threshold, WORD - threshold)
@@ -79,7 +80,7 @@ class GeometricBlocks:
         return number
 
     def weights(self, count: int) -> list[int]:
-        """W_0 .. W_{count-1} as integers of one scale."""
+        """Return W_0 .. W_{count-1} as integers of one scale."""
         place = len(self.digits)
         most = (count - 1) >> place
         return [self._low_weight(q) * self.top ** (q >> place) * WORD ** (most - (q >> place)) for q in range(count)]
@@ -90,10 +91,10 @@ class GeometricBlocks:
 
 @dataclass(frozen=True, eq=False)
 class BlockNoise:
-    """The noise itself.
+    """Noise that is geometric over blocks.
 
     Args:
-        epsilon: for labels up to one block apart.
+        epsilon: privacy of labels up to one block apart.
         blocks: the law of the block.
         table: w, uint64, falling; its sum is below 2^64.
     """
@@ -126,7 +127,7 @@ class BlockNoise:
 
     @cached_property
     def variance(self) -> float:
-        """In steps squared."""
+        """Variance of the noise, in steps squared."""
         beta, size = math.exp(-self.epsilon), len(self.table)
         w = self.table / float(self._cumulative[-1])
         r = np.arange(size, dtype=np.float64)
@@ -135,7 +136,7 @@ class BlockNoise:
         return float(square / (1 - (1 - beta) * w[0] / 2))
 
     def law_at(self, step: int) -> Law:
-        """Of step + noise: a window of at most 2^14 outputs, or 2 blocks."""
+        """Return the law of step + noise: a window of at most 2^14 outputs, or 2 blocks."""
         size, beta = len(self.table), math.exp(-self.epsilon)
         count = max(1, min(math.ceil(math.log(_TAIL) / -self.epsilon), _WINDOW // (2 * size)))
         of_block = beta ** np.arange(count) * (1 - beta)
@@ -152,7 +153,7 @@ class BlockNoise:
 
 
 class BlockMechanism(LabelMechanism):
-    """A label mechanism that adds such noise, one block being the labels' range."""
+    """A label mechanism that adds such noise; one block is the labels' range."""
 
     @property
     @abstractmethod

@@ -23,14 +23,14 @@ _WORDS_A_CALL = 1 << 16
 
 
 def words(n: int, uniform: UniformInt) -> Words:
-    """n integers uniform on [0, 2^64)."""
+    """Draw n integers uniform on [0, 2^64)."""
     parts = [min(_WORDS_A_CALL, n - start) for start in range(0, n, _WORDS_A_CALL)]
     octets = b"".join(uniform(1 << 64 * part).to_bytes(8 * part, "little") for part in parts)
     return np.frombuffer(octets, dtype="<u8").astype(np.uint64)
 
 
 def below(m: int, n: int, uniform: UniformInt) -> Words:
-    """n integers uniform on [0, m), m <= 2^64: words past the last multiple of m are drawn again."""
+    """Draw n integers uniform on [0, m), m <= 2^64; words past the last multiple of m are drawn again."""
     drawn = words(n, uniform)
     if surplus := WORD % m:
         last = np.uint64(WORD - surplus - 1)
@@ -40,18 +40,18 @@ def below(m: int, n: int, uniform: UniformInt) -> Words:
 
 
 def bernoulli(threshold: int, n: int, uniform: UniformInt) -> npt.NDArray[np.bool_]:
-    """n times true with probability threshold / 2^64, threshold < 2^64."""
+    """Draw n truth values, each true with probability threshold / 2^64, threshold < 2^64."""
     return words(n, uniform) < np.uint64(threshold)
 
 
 def from_cumulative(cumulative: Words, n: int, uniform: UniformInt) -> npt.NDArray[np.int64]:
-    """n indices drawn by weights, given the weights' running sums."""
+    """Draw n indices by weights, given the weights' running sums."""
     drawn = below(int(cumulative[-1]), n, uniform)
     return np.searchsorted(cumulative, drawn, side="right").astype(np.int64)
 
 
 def symmetric(magnitudes: Callable[[int], npt.NDArray[np.int64]], n: int, uniform: UniformInt) -> npt.NDArray[np.int64]:
-    """n magnitudes with a sign; minus zero is drawn again, so 0 keeps half the weight that its magnitude had."""
+    """Draw n magnitudes with a sign; minus zero is drawn again, so 0 keeps half of its magnitude's weight."""
     drawn = magnitudes(n)
     negative = bernoulli(WORD // 2, n, uniform)
     while (again := np.flatnonzero(negative & (drawn == 0))).size:
@@ -65,7 +65,7 @@ def symmetric(magnitudes: Callable[[int], npt.NDArray[np.int64]], n: int, unifor
 
 @cache
 def exp_bounds(exponent: float) -> tuple[Fraction, Fraction]:
-    """Fractions just below and just above e^exponent, which are 1e-45 apart relatively."""
+    """Return fractions just below and just above e^exponent; each differs from it by 1e-45 relatively."""
     with decimal.localcontext() as context:
         context.prec = 60
         value = Fraction(decimal.Decimal(exponent).exp())
@@ -73,12 +73,12 @@ def exp_bounds(exponent: float) -> tuple[Fraction, Fraction]:
 
 
 def heavier(lighter: int, epsilon: float) -> int:
-    """The largest integer weight that is at most e^epsilon times the lighter one."""
+    """Return the largest integer weight that is at most e^epsilon times the lighter one."""
     return math.floor(lighter * exp_bounds(epsilon)[0])
 
 
 def loss_of_ratio(ratio: Fraction) -> float:
-    """ln of a ratio of weights, rounded up."""
+    """Return ln of a ratio of weights, rounded up."""
     if ratio <= 1:
         return 0.0
     with decimal.localcontext() as context:

@@ -1,7 +1,7 @@
 """A prior from the labels themselves, for a part of epsilon.
 
-Noise on each label keeps label DP without a trusted curator; the histogram's noise is on counts, of which one label's
-change moves two by one, and is far smaller where somebody may count the labels.
+Noise on each label keeps label DP without a trusted curator. A histogram has noise on its counts: a change of one label
+moves two counts by one, so that noise is far smaller, where a party may count the labels.
 
 Source: Liu et al. 2025, "RPWithPrior", Algorithm 3 (noise on labels); Ghazi et al. 2023, Section 3 (on counts).
 Time O(n), space O(n + cells of the histogram).
@@ -32,7 +32,7 @@ PRIOR_MECHANISMS = ("laplace", "staircase", "histogram")
 def estimate_prior(
     mechanism: str, grid: LabelGrid, epsilon: float, steps: Steps, cell_width: float | None, uniform: UniformInt
 ) -> Prior:
-    """An epsilon-DP histogram; `cell_width` None is the noisy labels' standard deviation, for "histogram" a 64th."""
+    """Return an epsilon-DP histogram; cell_width None is the noisy labels' deviation, for "histogram" a 64th."""
     if mechanism == "histogram":
         return _noisy_counts(grid, epsilon, steps, cell_width or grid.width / 64, uniform)
     noisy = np.clip(_additive(mechanism, grid, epsilon).draw(steps, uniform), 0, grid.cells)
@@ -46,12 +46,12 @@ def _additive(mechanism: str, grid: LabelGrid, epsilon: float) -> BlockMechanism
 
 
 def _noisy_labels(grid: LabelGrid, noisy: Steps, cell_width: float | None) -> Prior:
-    """Cells to both sides of the mean, from here on a function of released values alone."""
+    """Put cells to both sides of the mean; from here on, the result depends only on released values."""
     if not len(noisy):
         return uniform_prior(grid)
     reals = grid.reals(noisy)
     width = float(np.std(reals)) if cell_width is None else cell_width
-    if width < grid.step:  # constant, as one label alone is
+    if width < grid.step:  # the labels are constant, as a single label is
         return uniform_prior(grid)
     centre = float(np.mean(reals))
     check_cell_width(grid, width)
@@ -72,7 +72,7 @@ def _noisy_counts(grid: LabelGrid, epsilon: float, steps: Steps, cell_width: flo
 
 
 def _even_edges(grid: LabelGrid, width: float) -> Floats:
-    """The last cell may be narrower, but not than a hundredth of the others."""
+    """Return even edges; the last cell may be narrower, down to a hundredth of the others."""
     inner = grid.lo + width * np.arange(1, math.ceil(grid.width / width))
     return np.concatenate(([grid.lo], inner[inner < grid.hi - width / 100], [grid.hi]))
 
@@ -82,6 +82,6 @@ def check_cell_width(grid: LabelGrid, width: float) -> None:
         raise ConfigError(f"the width of the prior's cells must be a finite number above 0, not {width!r}")
     if grid.width / width > MOST_PRIOR_CELLS - 2 or width < grid.step:
         raise ConfigError(
-            f"a prior has up to {MOST_PRIOR_CELLS} cells, none narrower than the labels' grid; {width:g} is too narrow",
+            f"a prior has up to {MOST_PRIOR_CELLS} cells, not narrower than the labels' grid; {width:g} is too narrow",
             hint=f"use {max(grid.step, grid.width / 1000):.3g} or more",
         )

@@ -1,6 +1,6 @@
-"""From settings and labels to a mechanism, and what the fit itself costs.
+"""From settings and labels to a mechanism, and the cost of the fit itself.
 
-The two parts compose: a prior estimated from the labels spends epsilon_prior, and the mechanism what is left.
+The two parts compose: a prior estimated from the labels spends epsilon_prior, and the mechanism spends the rest.
 """
 
 from __future__ import annotations
@@ -40,27 +40,37 @@ _EVERYWHERE = frozenset({"name", "grid", "epsilon"})
 
 @dataclass(frozen=True)
 class MechanismSettings:
-    """What an operator chooses. An option that the named mechanism does not use must stay None.
+    """Settings of a label mechanism. An option that the mechanism does not use must stay None.
 
     Args:
-        name: one of NAMES.
-        grid: the labels' public range. For gaussian, a grid of the default number of cells becomes finer where epsilon
-            needs it (`fine_enough`).
-        epsilon: of everything, the prior's estimate included.
-        delta: of everything; 0 but for "gaussian".
-        prior: what is known of the labels from elsewhere; None: estimated from them.
-        epsilon_prior: a part of epsilon, for that estimate; None: a third.
-        prior_mechanism: how it is estimated: "laplace" or "staircase" noise on each label, or "histogram": Laplace
-            noise on the counts. None: laplace for the rp mechanisms, histogram for rr-on-bins and unbiased.
-        cell_width: of the prior's histogram, in units of the label; None: the noisy labels' standard deviation, and
-            for "histogram" the rounding, or a 64th of the range.
-        half_width: of the neighbourhood that the rp mechanisms favour, in units of the label; "auto" (which None
-            means) is for rp-with-prior alone.
-        optimal_for: the error that the staircase makes least; None: squared.
-        rounding: width to which rr-on-bins and unbiased round labels down first, in units of the label; None: none.
-        output_cells: how many outputs unbiased has, about; None: 32 more than inputs.
-        output_reach: how far past both ends of the range its outputs go, in units of the label; None: twice what is
-            needed at least, or a quarter of the range where that is more.
+        name: "laplace", "gaussian", "staircase", "rr-on-bins", "unbiased", "rp-with-prior" or "rp-banded".
+        grid: public range of the labels. For gaussian, a grid of the default number of cells becomes finer if epsilon
+            requires it (`fine_enough`).
+        epsilon: whole epsilon of one row's label, the prior's estimate included, 0.0001 to 30; to 50 for gaussian.
+        delta: whole delta; 0 unless the mechanism is "gaussian".
+        prior: prior knowledge of the labels from elsewhere; None estimates it from the labels.
+        epsilon_prior: part of epsilon for that estimate; None takes a third.
+        prior_mechanism: mechanism of the estimate: "laplace" or "staircase" noise on each label, or "histogram", which
+            is Laplace noise on the counts. None takes laplace for the rp mechanisms, and histogram for rr-on-bins and
+            unbiased.
+        cell_width: cell width of the prior's histogram, in units of the label. None takes the standard deviation of the
+            noisy labels; for "histogram" it takes the rounding, or a 64th of the range.
+        half_width: half width of the neighbourhood that the rp mechanisms favour, in units of the label. "auto", which
+            None means, is only for rp-with-prior.
+        optimal_for: error that the staircase minimises, "squared" or "absolute"; None takes "squared".
+        rounding: width to which rr-on-bins and unbiased first round labels down, in units of the label; None for no
+            rounding.
+        output_cells: approximate number of outputs of unbiased, 4 to 1,000; None takes 32 more than inputs.
+        output_reach: distance of the outermost outputs of unbiased from the ends of the range, in units of the label.
+            None takes twice the least that is needed, or a quarter of the range if that is more.
+
+    Raises:
+        ConfigError: a setting is not valid, or the mechanism does not use it; the message names it.
+
+    Example:
+        >>> settings = blindfit.MechanismSettings("staircase", blindfit.LabelGrid(0.0, 100.0), epsilon=2.0)
+        >>> settings.takes_prior, settings.epsilon_left
+        (False, 2.0)
     """
 
     name: str
@@ -88,22 +98,22 @@ class MechanismSettings:
         if self.output_cells is not None and not 4 <= self.output_cells <= 1000:
             raise ConfigError(f"output_cells must lie in 4..1000, not {self.output_cells}")
         self._check_size()
-        # A delta out of range is refused by the mechanism.
+        # The mechanism refuses a delta out of range.
         if self.name == "gaussian" and self.grid.cells == DEFAULT_CELLS and LEAST_DELTA <= self.delta < 1:
             object.__setattr__(self, "grid", fine_enough(self.grid, self.epsilon, self.delta))
 
     def _check_use(self) -> None:
-        """An option that would do nothing is refused, and one without which there is no mechanism is asked for."""
+        """Refuse an option that would do nothing, and require an option that the mechanism needs."""
         set_here = {f.name for f in fields(self) if getattr(self, f.name) not in (None, 0.0)} - _EVERYWHERE
         if unused := sorted(set_here - OPTIONS[self.name]):
             raise ConfigError(f"{self.name} does not use {', '.join(unused)}", hint="remove it")
         if self.name == "gaussian" and not self.delta:
             raise ConfigError(
                 "gaussian needs a delta above 0",
-                hint="set a delta above 0, or use staircase or laplace, which need none",
+                hint="set a delta above 0, or use staircase or laplace, which need no delta",
             )
         if self.name == "rp-banded" and not isinstance(self.half_width, int | float):
-            raise ConfigError("rp-banded needs a half_width in units of the label: it has none of least variance")
+            raise ConfigError("rp-banded needs a half_width in units of the label: it cannot choose one itself")
         if self.optimal_for not in (None, "squared", "absolute"):
             raise ConfigError(f"optimal_for must be squared or absolute, not {self.optimal_for!r}")
 
@@ -111,7 +121,7 @@ class MechanismSettings:
         estimating = {"epsilon_prior", "prior_mechanism", "cell_width"}
         if self.prior is not None:
             if useless := sorted(name for name in estimating if getattr(self, name) is not None):
-                raise ConfigError(f"with a prior given nothing is estimated, so {', '.join(useless)} does nothing")
+                raise ConfigError(f"the prior is given, so it is not estimated and {', '.join(useless)} does nothing")
             return
         if self.prior_mechanism not in (None, *PRIOR_MECHANISMS):
             raise ConfigError(f"prior_mechanism must be one of {', '.join(PRIOR_MECHANISMS)}")
@@ -121,46 +131,48 @@ class MechanismSettings:
             check_cell_width(self.grid, width)
         if self.estimates_prior and min(self.epsilon_of_prior, self.epsilon - self.epsilon_of_prior) < LEAST_SHARE:
             raise ConfigError(
-                f"{self.name}: of epsilon {self.epsilon:g} the prior's estimate takes {self.epsilon_of_prior:g}, and "
-                f"neither that nor the rest may be below {LEAST_EPSILON:g}",
+                f"{self.name}: the prior's estimate takes {self.epsilon_of_prior:g} of epsilon {self.epsilon:g}, and "
+                f"neither this part nor the rest may be below {LEAST_EPSILON:g}",
                 hint="use a larger epsilon, or a mechanism without a prior, such as laplace or staircase",
             )
 
     @property
     def takes_prior(self) -> bool:
-        """Those that do are optimised for it; the others have a formula, and are made in well under a second."""
+        """True if the mechanism is optimised for a prior; others have a formula and are made in well under a second."""
         return "prior" in OPTIONS[self.name]
 
     @property
     def estimates_prior(self) -> bool:
+        """True if the prior is estimated from the labels, which spends a part of epsilon."""
         return self.takes_prior and self.prior is None
 
     @property
     def epsilon_of_prior(self) -> float:
-        """What its estimate takes."""
+        """Part of epsilon for the estimate of the prior, if there is one."""
         return self.epsilon_prior or self.epsilon / 3
 
     @property
     def prior_estimated_by(self) -> str:
+        """Mechanism of the prior's estimate, if there is one."""
         return self.prior_mechanism or ("laplace" if self.name.startswith("rp-") else "histogram")
 
     @property
     def width_of_cells(self) -> float | None:
-        """Of the prior's; None: it follows from the noisy labels, or is a 64th of the range."""
+        """Width of the prior's cells. None means that it follows from the noisy labels, or is a 64th of the range."""
         if self.cell_width is None and self.estimates_prior and self.prior_estimated_by == "histogram":
             return self.rounding
         return self.cell_width
 
     @property
     def epsilon_left(self) -> float:
-        """For the mechanism itself."""
+        """Part of epsilon for the mechanism itself."""
         if not self.estimates_prior:
             return self.epsilon
         return math.nextafter(self.epsilon - self.epsilon_of_prior, 0.0)  # so that the sum does not round above epsilon
 
     @property
     def in_full(self) -> MechanismSettings:
-        """With the defaults said: two settings that mean the same are then equal."""
+        """The same settings with all defaults, so that two settings with the same meaning are equal."""
         said: dict[str, Any] = {}
         if self.name == "staircase":
             said["optimal_for"] = self.optimal_for or "squared"
@@ -172,7 +184,7 @@ class MechanismSettings:
         return replace(self, **said)
 
     def _check_size(self) -> None:
-        """What no prior would make possible is known, and refused, before a label is read or charged for."""
+        """Refuse sizes that are impossible for every prior, before a label is read or charged for."""
         if self.name == "unbiased":
             places(self.grid, self.epsilon_left, self.rounding, self.output_cells, self.output_reach)
         if self.name == "rr-on-bins":
@@ -194,15 +206,21 @@ MakeMechanism = Callable[[MechanismSettings, float, Prior | None], LabelMechanis
 
 @dataclass(frozen=True)
 class FittedMechanism:
-    """A mechanism, and what making it cost.
+    """A mechanism, and the epsilon that its estimate of the prior cost. `fit` returns it.
 
     Args:
-        mechanism: public, all of it.
-        prior: the one that was used, given or estimated; None where the mechanism needs none.
-        prior_mechanism: how it was estimated; None where nothing was.
-        epsilon_prior: what that cost.
-        rows_outside: how many labels the prior puts outside the interval to which the rp mechanisms clip; None for
-            the others.
+        mechanism: the mechanism; all of it is public.
+        prior: prior that was given or estimated; None if the mechanism needs no prior.
+        prior_mechanism: mechanism that estimated the prior; None if nothing was estimated.
+        epsilon_prior: epsilon that the estimate cost; 0 without an estimate.
+        rows_outside: expected number of labels outside the interval to which the rp mechanisms clip, by the prior; None
+            for other mechanisms.
+
+    Example:
+        >>> settings = label_mechanisms.MechanismSettings("rr-on-bins", label_mechanisms.LabelGrid(0, 10, 64), 3.0)
+        >>> fitted = label_mechanisms.fit(settings, np.linspace(0.0, 10.0, 500))
+        >>> fitted.epsilon_prior, fitted.epsilon <= 3.0
+        (1.0, True)
     """
 
     mechanism: LabelMechanism
@@ -213,11 +231,12 @@ class FittedMechanism:
 
     @property
     def epsilon(self) -> float:
-        """Of estimate and release together."""
+        """Epsilon of estimate and release together."""
         return self.epsilon_prior + self.mechanism.epsilon
 
     @property
     def delta(self) -> float:
+        """Delta of the release; the estimate has none."""
         return self.mechanism.delta
 
 
@@ -227,15 +246,30 @@ def fit(
     uniform: UniformInt = system_uniform,
     make: MakeMechanism | None = None,
 ) -> FittedMechanism:
-    """A mechanism for these labels; they matter only to the prior's estimate, which is private.
+    """Return a mechanism for these labels. They affect only the prior's estimate, which is private.
 
     Args:
-        make: `make_mechanism`, or what calls it elsewhere. It is told the prior and no label, so how long it takes, and
-            whether it fails, tells no more of them than the estimate that is charged.
+        settings: mechanism, grid and epsilon.
+        labels: finite numbers, shape (rows,).
+        uniform: source of uniform integers; the operating system's generator by default.
+        make: function that makes the mechanism from the settings, the remaining epsilon and the prior, perhaps in
+            another process. It gets no label. So its duration and its failure reveal no more about labels than the
+            estimate, which is charged. By default the mechanism is made here.
+
+    Returns:
+        The mechanism, with the epsilon that the estimate cost.
 
     Raises:
         DataError: a label is not a finite number.
         ConfigError: the mechanism cannot be made with these settings.
+
+    Example:
+        >>> grid = label_mechanisms.LabelGrid(0.0, 100.0)
+        >>> labels = np.linspace(0.0, 100.0, 1000)
+        >>> fitted = label_mechanisms.fit(label_mechanisms.MechanismSettings("staircase", grid, epsilon=2.0), labels)
+        >>> noisy = fitted.mechanism.randomise(labels)
+        >>> noisy.shape, fitted.epsilon
+        ((1000,), 2.0)
     """
     make = make or make_mechanism
     steps = settings.grid.steps(labels)
@@ -255,8 +289,10 @@ def _outside(mechanism: LabelMechanism, prior: Prior | None, rows: int) -> float
 
 
 def make_mechanism(settings: MechanismSettings, epsilon: float, prior: Prior | None) -> LabelMechanism:
-    """Args:
-    epsilon: what an estimate of the prior has left.
+    """Make a mechanism.
+
+    Args:
+        epsilon: the epsilon that is left after an estimate of the prior.
 
     Raises:
         ConfigError: the mechanism cannot be made with these settings.

@@ -1,9 +1,9 @@
 """Discrete Gaussian noise with the standard deviation of the analytic Gaussian mechanism.
 
-The analytic bound (Balle and Wang 2018, Theorem 8) is about the continuous law. With f the density, x the point where
-the loss is epsilon and g = (f - e^epsilon f(. + cells))+, which is log-concave where it is not 0, the sum of g over the
-integers is at most its integral plus its maximum, and that is at most f at x if x > 0, f(0) else. This maximum is part
-of delta here, as is what tables of integer weights miss of the law (`gaussian_tables`).
+The analytic bound (Balle and Wang 2018, Theorem 8) is about the continuous law. Let f be the density, x the point where
+the loss is epsilon, and g = (f - e^epsilon f(. + cells))+, which is log-concave where it is not 0. The sum of g over
+the integers is at most its integral plus its maximum, and the maximum is at most f at x if x > 0, otherwise f(0). This
+maximum is part of delta here, and so is the part of the law that tables of integer weights miss (`gaussian_tables`).
 
 Time O(n log(cells / epsilon)) for n labels, with tables of at most 20,000 entries; space O(n + table).
 """
@@ -30,10 +30,20 @@ from blindfit.algorithms.randomness import UniformInt
 
 
 def fine_enough(grid: LabelGrid, epsilon: float, delta: float) -> LabelGrid:
-    """Return the grid with its cells halved until the noise is 2^16 steps wide: so wide, it composes as if continuous.
+    """Return the grid with its cells halved until the noise is 2^16 steps wide, so that it composes as if continuous.
+
+    Args:
+        grid: the grid.
+        epsilon: epsilon of one row's label.
+        delta: delta of one row's label.
 
     Raises:
         ConfigError: epsilon or delta is out of range, or no grid of labels is fine enough.
+
+    Example:
+        >>> grid = label_mechanisms.LabelGrid(0.0, 10.0, cells=16_384)
+        >>> label_mechanisms.fine_enough(grid, epsilon=4.0, delta=1e-6).cells
+        65536
     """
     multiplier = analytic_noise_multiplier(epsilon, delta)
     cells = grid.cells
@@ -64,7 +74,7 @@ class Gaussian(LabelMechanism):
 
     @cached_property
     def noise_std_steps(self) -> float:
-        """The least that keeps epsilon and delta, on the integers and by the tables."""
+        """The least standard deviation that keeps epsilon and delta, on the integers and by the tables."""
         fails = analytic_noise_multiplier(self.epsilon, self.claimed_delta) * self.grid.cells
         holds = fails
         while self._delta_at(holds) > self.claimed_delta:
@@ -96,7 +106,7 @@ class Gaussian(LabelMechanism):
         return GaussianTables.of(self.noise_std_steps)
 
     def law(self, label: float) -> Law:
-        """A window of nine standard deviations, at most 2^17 outputs."""
+        """Return a window of nine standard deviations, at most 2^17 outputs."""
         std = self.noise_std_steps
         reach = min(math.ceil(9 * std), 2**16)
         k = np.arange(-reach, reach + 1)

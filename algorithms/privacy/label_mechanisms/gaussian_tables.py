@@ -1,11 +1,11 @@
 """A discrete Gaussian of any width from one short table of integer weights, or a few.
 
-A wide law is drawn as `spacing` * a + b with discrete Gaussians a and b, and a in the same way if it is wide too: with
-tau the standard deviation of `spacing` * a given the sum, the sum's law differs from a discrete Gaussian's by a factor
-within 1 +- 2.1 e^(-2 pi^2 (tau / spacing)^2) (Poisson summation), below 1e-60 at tau > 3.8 spacing.
+A wide law is drawn as `spacing` * a + b with discrete Gaussians a and b; if a is wide too, it is drawn in the same way.
+Let tau be the standard deviation of `spacing` * a given the sum. The sum's law then differs from a discrete Gaussian's
+by a factor within 1 +- 2.1 e^(-2 pi^2 (tau / spacing)^2) (Poisson summation), below 1e-60 at tau > 3.8 spacing.
 
-Weights have 192 bits: what a table misses of its law counts e^epsilon times in delta, and e^50 is 2^72. A draw looks at
-64 bits, and at the others only where those do not decide: once in 2^50 draws.
+Weights have 192 bits: the part of its law that a table misses counts e^epsilon times in delta, and e^50 is 2^72. A draw
+reads 64 bits, and reads the others only where these do not decide: once in 2^50 draws.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from blindfit.algorithms.randomness import UniformInt
 WEIGHT_BITS = 192
 _LATER_BITS = WEIGHT_BITS - 64
 _WORKING_BITS = 256  # of fixed point; the weights fall below it at 19 standard deviations
-_LONGEST = 2**10  # standard deviations that one table does
+_LONGEST = 2**10  # longest standard deviation of one table
 _SPREAD = 4  # of b, in spacings
 _MOST_TABLES = 8  # each makes the width 256 times smaller
 
 
 def parts_of(std: float) -> list[tuple[int, float]]:
-    """Multipliers and standard deviations of the discrete Gaussians whose sum, multiplied, has this one."""
+    """Return multipliers and standard deviations of discrete Gaussians; their weighted sum has this deviation."""
     parts, multiplier = [], 1
     while std > _LONGEST:
-        # Two tables are about as long as each other, unless that is too long.
+        # The two tables are about equally long, unless that is too long.
         spacing = min(math.ceil(math.sqrt(std / _SPREAD)), _LONGEST // _SPREAD)
         parts.append((multiplier, float(_SPREAD * spacing)))
         std = math.sqrt(std**2 - (_SPREAD * spacing) ** 2) / spacing
@@ -45,9 +45,9 @@ def parts_of(std: float) -> list[tuple[int, float]]:
 
 
 def table_delta(std_steps: float, epsilon: float) -> float:
-    """What the tables add to delta: laws within `missed` of the right ones cost (1 + e^epsilon) times as much.
+    """Return the addition of the tables to delta: laws within `missed` of the right ones cost (1 + e^epsilon) as much.
 
-    A table has at most 19 standard deviations of entries; each is rounded by less than 1 of a total of 2^192, the first
+    A table has at most 19 standard deviations of entries. Each is rounded by less than 1 of a total of 2^192, the first
     by as much as all together, and less than 1 each is cut off. Drawing -0 again at most doubles it.
     """
     missed = sum(2 * 3 * (19 * std + 2) for _, std in parts_of(std_steps)) / 2.0**WEIGHT_BITS
@@ -62,8 +62,10 @@ def min_delta(epsilon: float) -> float:
 
 @dataclass(frozen=True, eq=False)
 class GaussianTables:
-    """Args:
-    parts: multipliers, and the tables whose draws they multiply.
+    """Tables that together draw one discrete Gaussian.
+
+    Args:
+        parts: multipliers, and the tables whose draws they multiply.
     """
 
     parts: tuple[tuple[int, HalfGaussian], ...]
@@ -81,15 +83,17 @@ class GaussianTables:
 
 @dataclass(frozen=True, eq=False)
 class HalfGaussian:
-    """Args:
-    weights: ~ e^(-k^2 / (2 std^2)), k = 0, 1, ..; they sum to 2^192.
+    """A table of the non-negative half of a discrete Gaussian.
+
+    Args:
+        weights: ~ e^(-k^2 / (2 std^2)), k = 0, 1, ..; they sum to 2^192.
     """
 
     weights: tuple[int, ...]
 
     @classmethod
     def of(cls, std: float) -> HalfGaussian:
-        """By w_{k+1} = w_k r_k, r_{k+1} = r_k r_0^2 in fixed point, of which rounding loses k^2 units at k."""
+        """Compute w_{k+1} = w_k r_k, r_{k+1} = r_k r_0^2 in fixed point; rounding loses k^2 units at k."""
         bits = _WORKING_BITS
         with decimal.localcontext() as context:
             context.prec = 90
@@ -101,12 +105,12 @@ class HalfGaussian:
             weight, ratio = weight * ratio >> bits, ratio * falls >> bits
         total = sum(raw)
         weights = [(weight << WEIGHT_BITS) // total for weight in raw]
-        weights[0] += (1 << WEIGHT_BITS) - sum(weights)  # what was rounded off: less than 1 an entry
+        weights[0] += (1 << WEIGHT_BITS) - sum(weights)  # the parts that were rounded off: less than 1 an entry
         return cls(tuple(weight for weight in weights if weight > 0))
 
     @cached_property
     def _sums(self) -> list[int]:
-        """Where the second entry begins, the third, ..."""
+        """The beginnings of the second entry, the third, ..."""
         return list(accumulate(self.weights[:-1]))
 
     @cached_property
@@ -114,7 +118,7 @@ class HalfGaussian:
         return np.array([begins >> _LATER_BITS for begins in self._sums], dtype=np.uint64)
 
     def draw(self, n: int, uniform: UniformInt) -> Steps:
-        """n indices, by weights."""
+        """Draw n indices by weights."""
         first = words(n, uniform)
         drawn = np.searchsorted(self._first_words, first, side="left").astype(np.int64)
         undecided = np.searchsorted(self._first_words, first, side="right") > drawn

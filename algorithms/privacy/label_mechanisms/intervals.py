@@ -1,4 +1,4 @@
-"""Where the rp mechanisms put their outputs: an interval [A1, A2] of labels and a half width h around each label."""
+"""The outputs of the rp mechanisms: an interval [A1, A2] of labels and a half width h around each label."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from blindfit.algorithms.privacy.label_mechanisms.base import Floats, LabelGrid,
 from blindfit.algorithms.privacy.label_mechanisms.prior import Prior
 
 LEAST_SHARE, MOST_SHARE = 0.005, 0.995
-"""Of the prior below A1 and A2, if the half width is ours to choose."""
+"""Shares of the prior below A1 and A2, if the half width is ours to choose."""
 
 
 @dataclass(frozen=True)
 class IntervalMechanism(LabelMechanism):
-    """Clips labels to low..high, favours the outputs within half_steps of a label, and has none further outside.
+    """A mechanism that clips labels to low..high and favours outputs near a label, within half_steps of it.
 
     Args:
         low: A1 on the grid.
@@ -43,14 +43,14 @@ class IntervalMechanism(LabelMechanism):
 
     @property
     def window(self) -> int:
-        """How many outputs a label favours."""
+        """Number of outputs that a label favours."""
         return 2 * self.half_steps + 1
 
     def clip(self, steps: Steps) -> Steps:
         return np.clip(steps, self.low, self.high)
 
     def share_outside(self, prior: Prior) -> float:
-        """The prior's mass outside [A1, A2]."""
+        """Return the prior's mass outside [A1, A2]."""
         low, high = self.grid.reals([self.low, self.high])
         below, upto = prior.mass_below([low, high])
         return float(below + 1 - upto)
@@ -63,7 +63,7 @@ class IntervalMechanism(LabelMechanism):
 
 
 def likeliest_interval(prior: Prior, grid: LabelGrid, half_width: float, epsilon: float) -> tuple[int, int]:
-    """The interval that makes P(|output - label| <= h) greatest: mass / (2h + e^-epsilon length), length >= 2h.
+    """Return the interval that makes P(|output - label| <= h) greatest: mass / (2h + e^-epsilon length), length >= 2h.
 
     On a pair of the prior's cells this is linear-fractional in both ends, so it is greatest where both ends are edges,
     or one is and the length is 2h. Prefix sums make it O(cells^2) time and O(cells) space.
@@ -96,7 +96,7 @@ def _edges_within(prior: Prior, grid: LabelGrid) -> Floats:
 
 
 def _on_grid(grid: LabelGrid, low: float, high: float) -> tuple[int, int]:
-    """The nearest integers, at least one apart."""
+    """Return the nearest integers, at least one apart."""
     first = min(grid.step_of(low), grid.cells - 1)
     return first, max(grid.step_of(high), first + 1)
 
@@ -105,9 +105,9 @@ def _on_grid(grid: LabelGrid, low: float, high: float) -> tuple[int, int]:
 
 
 def steadiest_interval(prior: Prior, grid: LabelGrid, epsilon: float) -> tuple[int, int, int]:
-    """low, high, half_steps: nearly all of the prior, and the h of least variance after debiasing.
+    """Return low, high, half_steps: nearly all of the prior, and the h of least variance after debiasing.
 
-    Noise averages out in training and the bias of clipping does not, so the interval is wide and h does the rest.
+    Noise averages out in training, but the bias of clipping does not. So the interval is wide, and h is chosen last.
     Time and space O(cells of the grid).
     """
     low, high = _on_grid(grid, prior.quantile(LEAST_SHARE), prior.quantile(MOST_SHARE))
@@ -118,7 +118,7 @@ def steadiest_interval(prior: Prior, grid: LabelGrid, epsilon: float) -> tuple[i
 
 
 def debiased_variances(epsilon: float, length: int, half: Steps, spread: float) -> Floats:
-    """In steps squared; `spread` is the mean squared distance of labels from the interval's middle."""
+    """Return variances in steps squared; `spread` is the mean squared distance of labels from the interval's middle."""
     window, size = 2.0 * half + 1, 2.0 * half + 1 + length
     near = window * math.expm1(epsilon) / (window * math.exp(epsilon) + length)
     inside, everywhere = (window**2 - 1) / 12, (size**2 - 1) / 12

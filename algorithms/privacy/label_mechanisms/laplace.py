@@ -29,7 +29,7 @@ class Laplace(BlockMechanism):
 
 
 def laplace_noise(epsilon: float, cells: int) -> BlockNoise:
-    """For integers that differ by at most `cells`."""
+    """Return the noise for integers that differ by at most `cells`."""
     falling = np.exp(-epsilon * np.arange(cells) / cells)
     scale = math.floor(2.0**62 / falling.sum())
     # Rounded up, so that the last cell stays above the next block's first.

@@ -101,10 +101,18 @@ def _interval(own: _Fields) -> tuple[int, int, int]:
 
 
 def from_parameters(parameters: dict[str, Any]) -> LabelMechanism:
-    """The mechanism whose `parameters` these are.
+    """Return the mechanism of these parameters, which are checked.
+
+    Args:
+        parameters: result of `LabelMechanism.parameters`, from a file or a peer.
 
     Raises:
-        DataError: they are not what any mechanism writes, or what they claim does not hold.
+        DataError: a field is missing or wrong, or a claim of the parameters does not hold.
+
+    Example:
+        >>> parameters = {"mechanism": "laplace", "lo": 0.0, "hi": 10.0, "cells": 65536, "epsilon": 1.0}
+        >>> label_mechanisms.from_parameters(parameters).epsilon
+        1.0
     """
     name = parameters.get("mechanism") if type(parameters) is dict else None
     if type(name) is not str or name not in _READERS:

@@ -1,13 +1,13 @@
 """The mechanism that brings an output within half_steps of its label as often as epsilon allows.
 
-With w = 2 half_steps + 1 outputs near a label and interval length L, let n = floor(L / w) and r = L mod w. Outputs are
-only those on the n + 1 bands A1 - half_steps + w j + [r, w). Every window of w neighbours meets exactly w - r of them,
-so weight e^epsilon within the window and 1 on the other bands gives
+With w = 2 half_steps + 1 outputs near a label and interval length L, let n = floor(L / w) and r = L mod w. The outputs
+are only the numbers on the n + 1 bands A1 - half_steps + w j + [r, w). Every window of w neighbours meets exactly w - r
+of them, so a weight of e^epsilon within the window and 1 on the other bands gives
 
     P(|output - label| <= h) = e^epsilon / (e^epsilon + n),
 
-above the e^epsilon / (e^epsilon + L / w) of a law without gaps unless L / w is an integer, and the optimum of the
-linear program over all laws. While a label moves through a gap its output's law does not change: nothing can debias it.
+above the e^epsilon / (e^epsilon + L / w) of a law without gaps unless L / w is an integer. It is the optimum of the
+linear program over all laws. While a label moves through a gap its output's law does not change: no map can debias it.
 
 Source: ours, for the problem of Liu et al. 2025, "RPWithPrior", equation 3.3, whose Lemma 3.3 gives the law without
 gaps. Drawing is O(n) time and space; the interval O(cells of the prior * D / w) time.
@@ -47,7 +47,7 @@ class RPBanded(NotDebiasable, IntervalMechanism):
 
     @cached_property
     def _weights(self) -> tuple[int, int]:
-        """Of an output near the label and of any other on the bands."""
+        """Weights of an output near the label and of any other on the bands."""
         other = max(1, math.floor(2**62 / (math.exp(self.epsilon) + self._other_bands)))
         return heavier(other, self.epsilon), other
 
@@ -81,7 +81,7 @@ class RPBanded(NotDebiasable, IntervalMechanism):
 
 
 def nearest_interval(prior: Prior, grid: LabelGrid, half_steps: int, epsilon: float) -> tuple[int, int]:
-    """The interval of greatest mass * nearness: for each number of bands the longest, where it holds the most mass.
+    """Return the interval of greatest mass * nearness: the longest for a number of bands, where its mass is greatest.
 
     The mass of an interval of one length is linear while no end passes an edge of the prior, so one end is at an edge.
     """

@@ -2,8 +2,8 @@
 
 With [A1, A2] of length L and h = half_steps the outputs are A1 - h .. A2 + h, and the law is a mixture: with
 probability a = (2h + 1)(e^epsilon - 1) / ((2h + 1) e^epsilon + L) uniform within h of the label, else uniform on all
-outputs. Hence E[output] = a label + (1 - a)(A1 + A2)/2, a bias that is affine and is removed exactly, for labels in
-[A1, A2]; those outside are clipped to it first, and that bias stays.
+outputs. Hence E[output] = a label + (1 - a)(A1 + A2)/2. This bias is affine and is removed exactly for labels in
+[A1, A2]; other labels are clipped to the interval first, and that bias stays.
 
 Source: Liu et al. 2025, "RPWithPrior: Label Differential Privacy in Regression", Algorithms 1 to 4. Departures: labels
 outside [A1, A2] are clipped, which is one of the laws the paper's Remark 3.4 admits; debiasing and the choice of the
@@ -50,7 +50,7 @@ class RPWithPrior(IntervalMechanism):
 
     @cached_property
     def _weights(self) -> tuple[int, int]:
-        """Of an output near the label and of any other."""
+        """Weights of an output near the label and of any other."""
         other = max(1, math.floor(2**62 / (math.exp(self.epsilon) * self.window + self.length)))
         return heavier(other, self.epsilon), other
 
@@ -61,7 +61,7 @@ class RPWithPrior(IntervalMechanism):
 
     @property
     def share_near(self) -> float:
-        """a: how much of a label's distance from the middle is left in the output's mean."""
+        """a: the part of a label's distance from the middle that is left in the output's mean."""
         near, other = self._weights
         return (near - other) * self.window / self._total
 

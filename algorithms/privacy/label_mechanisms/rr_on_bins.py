@@ -5,8 +5,8 @@ With a prior p the expected squared error of bins B_1 .. B_d with the best value
     sum_j L(B_j) / (d - 1 + e^epsilon),    L(B) = S2 - S1^2 / S0,
     S_m = sum over all y of p y^m + (e^epsilon - 1) * sum over y in B of p y^m,    value of B = S1 / S0.
 
-The bins that make a ratio of two sums least are found by Dinkelbach's method (1967): those that make
-sum_j (L(B_j) - t) - t (e^epsilon - 1) least at t, then the ratio there as the next t, until it falls no further. Each
+Dinkelbach's method (1967) finds the bins that make a ratio of two sums least. At t, it takes the bins that make
+sum_j (L(B_j) - t) - t (e^epsilon - 1) least, then their ratio as the next t, until the ratio falls no further. Each
 round is one dynamic program over the nodes with no count of bins in its state. This is exact, and needs no quadrangle
 inequality, which L does not have: two bins on the same side of the prior's mean break it.
 
@@ -38,9 +38,11 @@ _EDGES = 2**12  # places where a bin may begin, if labels are not rounded
 
 @dataclass(frozen=True)
 class RROnBins(NotDebiasable):
-    """Args:
-    starts: the first grid integer of each bin, ascending from 0.
-    values: each bin's output, on the grid.
+    """Randomised response on bins of labels.
+
+    Args:
+        starts: the first grid integer of each bin, ascending from 0.
+        values: each bin's output, on the grid.
     """
 
     name = "rr-on-bins"
@@ -57,7 +59,7 @@ class RROnBins(NotDebiasable):
 
     @classmethod
     def optimal(cls, grid: LabelGrid, epsilon: float, prior: Prior, rounding: float | None) -> RROnBins:
-        """The bins of least expected squared error; with a rounding, of the labels rounded down to its multiples."""
+        """Find the bins of least expected squared error; with a rounding, for labels rounded down to its multiples."""
         mass, first = prior.of_steps(grid), nodes(grid, rounding)
         if rounding is not None:
             moments = np.add.reduceat(mass, first) * first.astype(np.float64) ** np.arange(3)[:, None]
@@ -70,12 +72,12 @@ class RROnBins(NotDebiasable):
 
     @cached_property
     def _weights(self) -> tuple[int, int]:
-        """Of a kept bin and of any other."""
+        """Weights of a kept bin and of any other."""
         other = max(1, math.floor(2**62 / (math.exp(self.epsilon) + len(self.starts))))
         return heavier(other, self.epsilon), other
 
     def privacy_loss(self) -> tuple[float, float]:
-        """Bins of one value are one output, and tell the less."""
+        """Return the loss; bins with the same value are one output, and reveal less."""
         kept, other = self._weights
         _, bins = np.unique(self.values, return_counts=True)
         fewest = int(bins.min()) * other
@@ -105,10 +107,10 @@ class RROnBins(NotDebiasable):
 
 
 def nodes(grid: LabelGrid, rounding: float | None) -> Steps:
-    """Where bins may begin, whatever the prior is.
+    """Return the places where bins may begin, for every prior.
 
     Raises:
-        ConfigError: these are too many.
+        ConfigError: there are too many places.
     """
     unit = grid.steps_of_width(rounding) if rounding is not None else math.ceil((grid.cells + 1) / _EDGES)
     first: Steps = np.arange(0, grid.cells + 1, unit)
@@ -121,10 +123,10 @@ def nodes(grid: LabelGrid, rounding: float | None) -> Steps:
 
 
 def optimal_bins(moments: Floats, ratio: float) -> tuple[npt.NDArray[np.int64], Floats]:
-    """The first node of each bin and the bins' values.
+    """Return the first node of each bin and the bins' values.
 
     Args:
-        moments: (3, k): of each node the sums of p, p y and p y^2; the p sum to 1.
+        moments: (3, k): sums of p, p y and p y^2 for each node; the p sum to 1.
         ratio: e^epsilon.
     """
     mean = moments[1].sum()
@@ -141,14 +143,14 @@ def optimal_bins(moments: Floats, ratio: float) -> tuple[npt.NDArray[np.int64], 
 
 
 def error_of_bins(sums: Floats, starts: npt.NDArray[np.int64], ratio: float) -> float:
-    """The expected squared error; `sums` are running sums of central moments, as in `optimal_bins`."""
+    """Return the expected squared error; `sums` are running sums of central moments, as in `optimal_bins`."""
     ends = np.append(starts[1:], sums.shape[1] - 1)
     costs = _costs(sums, starts, ends, ratio)
     return float(costs.sum() / (len(starts) - 1 + ratio))
 
 
 def _cheapest_bins(sums: Floats, price: float, ratio: float) -> npt.NDArray[np.int64]:
-    """The bins of least sum of L - price."""
+    """Return the bins of least sum of L - price."""
     nodes = sums.shape[1] - 1
     least, previous = np.zeros(nodes + 1), np.zeros(nodes + 1, dtype=np.int64)
     for end in range(1, nodes + 1):
@@ -162,7 +164,7 @@ def _cheapest_bins(sums: Floats, price: float, ratio: float) -> npt.NDArray[np.i
 
 
 def _costs(sums: Floats, starts: Any, ends: Any, ratio: float) -> Floats:
-    """L of the bins of nodes starts..ends - 1; the mean being 0, the sums over all labels are 1, 0 and the variance."""
+    """Return L of bins of nodes starts..ends - 1. The mean is 0, so sums over all labels are 1, 0 and the variance."""
     mass = sums[0][ends] - sums[0][starts]
     first = sums[1][ends] - sums[1][starts]
     second = sums[2][ends] - sums[2][starts]

@@ -26,8 +26,10 @@ OptimalFor = Literal["squared", "absolute"]
 
 @dataclass(frozen=True)
 class Staircase(BlockMechanism):
-    """Args:
-    high_steps: how many cells of a step are high, 1..cells.
+    """Staircase noise on labels.
+
+    Args:
+        high_steps: number of cells of a step that are high, 1..cells.
     """
 
     name = "staircase"
@@ -63,7 +65,7 @@ def staircase_noise(epsilon: float, cells: int, high_steps: int) -> BlockNoise:
 
 
 def squared_errors(epsilon: float, cells: int) -> np.ndarray:
-    """The noise's variance, in steps squared, at every length 1..cells of the high part."""
+    """Return the noise's variance, in steps squared, at every length 1..cells of the high part."""
     beta, r = math.exp(-epsilon), np.arange(cells, dtype=np.float64)
     high = np.arange(1, cells + 1, dtype=np.float64)
     total = high + beta * (cells - high)

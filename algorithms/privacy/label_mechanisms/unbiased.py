@@ -3,14 +3,14 @@
     minimise  sum_ij p_i M_ij (g_j - y_i)^2
     where     sum_j M_ij = 1,   sum_j M_ij g_j = y_i,   e^-epsilon Q_j <= M_ij <= Q_j
 
-over k inputs y_i and m outputs g_j, which must reach D / (e^epsilon - 1) past both ends of the range D for the program
-to have a solution; here they reach twice that, and at least D/4, which serves large epsilons. Between inputs a label
-goes to one of its two neighbours, with the odds that keep its mean, unless labels are rounded down to the inputs.
+There are k inputs y_i and m outputs g_j. The outputs must reach D / (e^epsilon - 1) past both ends of the range D for
+the program to have a solution. Here they reach twice that, and at least D/4, which serves large epsilons. A label
+between inputs goes to one of its two neighbours, with the odds that keep its mean, unless labels are rounded down.
 
-The solution becomes integers in three steps that no solver's tolerance can undo: weights are rounded, the small ones
-of each column are raised to the largest one / e^epsilon, and a little of the mechanism that answers with the two
-outermost outputs alone is mixed in, so much in each row that all totals are equal and all means right. That mechanism
-has slack in epsilon because the outputs reach further than they must.
+The solution becomes integers in three steps that no solver's tolerance can undo. Weights are rounded. The small weights
+of each column are raised to the largest one / e^epsilon. Then a little of the mechanism that answers only with the two
+outermost outputs is mixed in, so much in each row that all totals are equal and all means right. That mechanism has
+slack in epsilon because the outputs reach further than they must.
 
 Source: Badanidiyuru, Ghazi, Kamath, Kumar, Leeman, Manurangsi, Varadarajan, Zhang 2023 (NeurIPS, arXiv 2312.05659),
 Algorithm 1. The program has km + m variables and 2km + 2k constraints, which bounds its use to 15,000 weights (some ten
@@ -42,11 +42,13 @@ MOST_INPUTS, MOST_WEIGHTS = 128, 15_000
 
 @dataclass(frozen=True)
 class Unbiased(LabelMechanism):
-    """Args:
-    inputs: y on the grid, ascending from 0.
-    outputs: g on the grid, ascending.
-    weights: M, a row of integers for each input; all rows have one total, below 2^56.
-    rounds_down: whether a label between two inputs goes to the lower one.
+    """The unbiased randomiser of least expected squared error.
+
+    Args:
+        inputs: y on the grid, ascending from 0.
+        outputs: g on the grid, ascending.
+        weights: M, a row of integers for each input; all rows have one total, below 2^56.
+        rounds_down: True if a label between two inputs goes to the lower one.
     """
 
     name = "unbiased"
@@ -67,7 +69,7 @@ class Unbiased(LabelMechanism):
             return f"inputs and outputs must ascend, and the 2 to {MOST_INPUTS} inputs begin at 0"
         last = self.inputs[-1]
         if last > self.grid.cells or (last < self.grid.cells and not self.rounds_down):
-            return "the last input must be the grid's end, or before it where labels are rounded down"
+            return "the last input must be the grid's end, or before the end if labels are rounded down"
         if any(abs(g) > 2**52 for g in self.outputs):
             return "an output is too far outside the grid"
         if len(self.weights) != len(self.inputs) or any(len(row) != len(self.outputs) for row in self.weights):
@@ -111,7 +113,7 @@ class Unbiased(LabelMechanism):
 
     @cached_property
     def _running_sums(self) -> npt.NDArray[np.uint64]:
-        """Over all rows one after another: one search serves every row."""
+        """Running sums over all rows, one after another: one search serves every row."""
         return np.cumsum(np.array(self.weights, dtype=np.uint64).ravel(), dtype=np.uint64)
 
     def _rows(self, steps: Steps, uniform: UniformInt) -> Steps:
@@ -151,10 +153,10 @@ class Unbiased(LabelMechanism):
 def places(
     grid: LabelGrid, epsilon: float, rounding: float | None, output_cells: int | None, output_reach: float | None
 ) -> tuple[Steps, Steps]:
-    """Inputs and outputs, whatever the prior is.
+    """Return inputs and outputs, the same for every prior.
 
     Raises:
-        ConfigError: they are too many, or too near each other.
+        ConfigError: there are too many, or they are too near to each other.
     """
     inputs = _inputs(grid, rounding)
     reach = _reach(grid, epsilon, output_reach)
@@ -177,7 +179,7 @@ def _inputs(grid: LabelGrid, rounding: float | None) -> Steps:
 
 
 def _reach(grid: LabelGrid, epsilon: float, output_reach: float | None) -> int:
-    """In steps; at least a quarter more than the program needs, so that the rounding to integers has slack."""
+    """Return the reach in steps: at least a quarter more than the program needs, as slack for the rounding."""
     needed = grid.cells / math.expm1(epsilon)
     if output_reach is None:
         return math.ceil(max(2 * needed, grid.cells / 4))
@@ -191,7 +193,7 @@ def _reach(grid: LabelGrid, epsilon: float, output_reach: float | None) -> int:
 
 
 def _outputs(grid: LabelGrid, inputs: Steps, reach: int, count: int) -> Steps:
-    """The inputs if they leave room, else fewer in the range; the rest evenly outside."""
+    """Return the inputs if they leave room, else fewer in the range; the rest evenly outside."""
     inside = inputs if len(inputs) <= count - 4 else np.linspace(0, grid.cells, max(2, count // 2))
     outside = max(1, (count - len(inside)) // 2)
     distances = reach * np.arange(1, outside + 1) / outside
@@ -203,7 +205,7 @@ def _whole(steps: npt.NDArray[Any]) -> Steps:
 
 
 def _mass_of_inputs(mass: npt.NDArray[np.float64], inputs: Steps, *, rounds_down: bool) -> npt.NDArray[np.float64]:
-    """Where labels go; a millionth of all mass is spread evenly, so that no input's error is free."""
+    """Return the mass that goes to each input; a millionth is spread evenly, so that no input's error is free."""
     steps = np.arange(len(mass))
     lower = np.minimum(np.searchsorted(inputs, steps, side="right") - 1, len(inputs) - (1 if rounds_down else 2))
     found = np.zeros(len(inputs))

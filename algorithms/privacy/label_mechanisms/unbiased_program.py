@@ -22,7 +22,7 @@ _EASIER = "lower output_cells, or use another mechanism without bias: laplace or
 
 
 def solve(inputs: Floats, outputs: Floats, mass: Floats, epsilon: float) -> Floats:
-    """M, up to the solver's tolerance; inputs and outputs in units of the labels' range.
+    """Return M, up to the solver's tolerance; inputs and outputs in units of the labels' range.
 
     Raises:
         RangeError: the solver found no solution.
@@ -48,8 +48,10 @@ def solve(inputs: Floats, outputs: Floats, mass: Floats, epsilon: float) -> Floa
 
 @lru_cache(maxsize=1)
 def _constraints(k: int, outputs: tuple[float, ...], min_ratio: float) -> tuple[Any, Any]:
-    """On M and Q: those of the ratios and those of sums and means. The last ones are kept, as only the prior differs
-    between the fits of an audit."""
+    """Return the constraints on M and Q: those of the ratios, and those of sums and means.
+
+    The last ones are cached, as only the prior differs between the fits of an audit.
+    """
     from scipy import sparse
 
     m = len(outputs)
@@ -93,7 +95,7 @@ def _raise_weights(weights: npt.NDArray[np.object_], epsilon: float) -> npt.NDAr
 def _balance(
     weights: npt.NDArray[np.object_], inputs: list[int], outputs: list[int], mix: float
 ) -> npt.NDArray[np.object_] | None:
-    """Add to each row's first and last output what makes its total the common one and its mean its input."""
+    """Add to each row's first and last output until its total is the common one and its mean is its input."""
     first, last = outputs[0], outputs[-1]
     total = int(max(weights.sum(axis=1))) + int(_SCALE * mix)
     balanced = weights.copy()

@@ -7,43 +7,45 @@ Model: any number of data parties may deviate and collude, all but one, with MAC
     trusted to deal rightly, to forget, and to collude with nobody. Trains on rows that were aligned before (align).
 
     step  who        does                                                              sends
-    0     key node   draws a seed for each data party; the MAC key is a sum            DealtSeed
-    1     key node   as the program asks, ahead of need: what the sums of the          Correction to the active party
-                     expanded seeds still lack
-    2     each P_j   E_j = X_j - U_j, the active party y - u: masks it alone knows     MaskedInput to every other
-          each P_j   under differential privacy, before each epoch: its noise          MaskedInput to every other
-          active     where the job has a grid: after steps 3 and 4 of all folds of all  ChosenPoint to all
-                     points, whose figures it learns as in step 7, the best point
-    3     each P_j   a step's four rounds (sharing/descent.py), and all else that is   OpenedShares to every other
-                     opened: under masks of its own, but for step 5's bits and, with
-                     MACs, before the first step whether every label is 0 or 1,
-                     and class weights are small
-    4     each P_j   each epoch, and around what is revealed: compares what was        CheckCommitment, CheckSeed
-                     opened; coefficients, then MAC residues, by commit and reveal     ResidueCommitment, Residue
-    5     active     each epoch: two bits, was all in range, does training end here,   GoesOn to the key node
-                     by the loss of the validation rows
-    6     each P_j   its weights, rounded, from under a mask that it alone knows       --
-    7     active     what the weights are worth on the test rows, likewise             --
-                     (neither step 5's bits nor step 7 under differential privacy)
+    0     key node   draws a seed for each data party; the MAC key is a sum            DealtSeed.
+    1     key node   ahead of need, follows the program: adds what the sums of the     Correction to the active party.
+                     expanded seeds lack.
+    2     each P_j   E_j = X_j - U_j, the active party y - u, under a mask that only   MaskedInput to every other.
+                     it knows.
+    2     each P_j   under differential privacy, before each epoch: its noise          MaskedInput to every other.
+    2     active     if the job has a grid, after steps 3 and 4 of all folds of all    ChosenPoint to all.
+                     points: the best point. It learns the points' figures as in
+                     step 7.
+    3     each P_j   a step's four rounds (sharing/descent.py), and all other          OpenedShares to every other.
+                     openings: under masks of its own, except for step 5's bits.
+                     With MACs, before the first step, also whether every label is
+                     0 or 1, and class weights are small.
+    4     each P_j   each epoch, and around each revealed value: compares the          CheckCommitment, CheckSeed,
+                     openings; coefficients, then MAC residues, by commit and reveal.  ResidueCommitment, Residue.
+    5     active     each epoch: two bits, was all in range, does training end here.   GoesOn to the key node.
+                     The loss of the validation rows decides the second.
+    6     each P_j   its weights, rounded, from under a mask that only it knows        nothing.
+    7     active     the figures of the weights on the test rows, likewise             nothing.
+                     (Under differential privacy: neither step 5's bits nor step 7.)
 
-    With encrypted weights ("threshold", semi-honest) rows stay where they are, and so do weights, encrypted under a key
-    of which each data party has a share:
+    With encrypted weights ("threshold", semi-honest) rows stay where they are. Weights stay at their parties too,
+    encrypted under a key of which each data party has a share:
 
     step  who        does                                                              sends
-    0     key node   makes the key, deals its shares, and forgets both                 DealtKeyShare
-    3     each P_j   [[X_j w_j]] and masks, packed, to be added up and decrypted       MaskedSums, PartialDecryptions
-                     together to shares (conversion.py); residuals in shares           OpenedShares
-          each P_j   masks under which residuals become ciphertexts; moves its [[w_j]] EncryptedMasks
+    0     key node   makes the key, deals its shares, and forgets both                 DealtKeyShare.
+    3     each P_j   [[X_j w_j]] and masks, packed, to be added up and decrypted       MaskedSums, PartialDecryptions.
+                     together to shares (conversion.py); residuals in shares           OpenedShares.
+    3     each P_j   masks under which residuals become ciphertexts; moves its [[w_j]] EncryptedMasks.
 
-    Every item that is dealt has the session's name and its number in its own: no mask is used twice (MATH 4.5).
+    Every dealt item has the session's name and its number in its own name: no mask is used twice (MATH 4.5).
 
-Departures from the paper: preprocessing by a dealer; the sigmoid and the log loss by one opening (MATH 4.7). Of its
-    threshold Paillier: a party's scores and its masks are one ciphertext, packed, and all parties add them up, so that
-    no score is sent; residuals, not predictions, become ciphertexts; and weights are opened from shares, rounded.
-Learns: each party, its own rounded weights, and after each epoch whether to go on, and why not; the active party, of
-    each grid point one figure, and of the test rows the confusion matrix, log loss, AUC and KS, or the sum of squared
-    errors, all rounded; the key node, sizes and when training ends. What opened weights, figures of grid points and
-    where training ends reveal of labels is counted (docs/falcon.md).
+Departures from the paper: preprocessing by a dealer; the sigmoid and the log loss by one opening (MATH 4.7). Departures
+    from its threshold Paillier: a party's scores and its masks are one ciphertext, packed, and all parties add them up,
+    so no score is sent. Residuals, not predictions, become ciphertexts. Weights are opened from shares, rounded.
+Learns: each party learns its own rounded weights, and after each epoch whether to go on, and why not. The active party
+    learns one figure of each grid point. For the test rows it learns the confusion matrix, log loss, AUC and KS, or the
+    sum of squared errors, all rounded. The key node learns sizes and when training ends. Labels are revealed by opened
+    weights, by figures of grid points and by the end of training; this is counted (docs/explanation/falcon.md).
 """
 
 from __future__ import annotations
@@ -124,7 +126,7 @@ TABLE = Table(
         DATA,
         DealtKeyShare,
         ONCE,
-        "the public key, and a share of the other: nothing, short of all shares",
+        "the public key, and a share of the private key: nothing without all shares",
         f"a new training, {_ENCRYPTED}",
     ),
     Arrow("1", KEY, ACTIVE, Correction, CHUNKS, "nothing: uniform elements"),
@@ -135,7 +137,7 @@ TABLE = Table(
         DATA,
         OpenedShares,
         ROUNDS,
-        "masked values, a bit of labels, one of class weights, two an epoch, own weights, the active party's figures",
+        "masked values; a bit of labels, one of class weights, two per epoch; own weights; the active party's figures",
     ),
     Arrow("3", DATA, DATA, EncryptedMasks, ROUNDS, "nothing: ciphertexts", _ENCRYPTED),
     Arrow("3", DATA, DATA, MaskedSums, ROUNDS, "nothing: ciphertexts", _ENCRYPTED),

@@ -1,4 +1,4 @@
-"""The MAC check between parties: digests of what was opened, coefficients by commit and reveal, residues likewise."""
+"""The MAC check between parties: digests of the openings, coefficients by commit and reveal, residues likewise."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _OPENED = {
     CheckCommitment: "nothing: digests",
     CheckSeed: "nothing: random bits",
     ResidueCommitment: "nothing: a commitment",
-    Residue: "nothing, unless somebody cheated: random elements",
+    Residue: "nothing, unless a party cheated: random elements",
 }
 
 
@@ -33,7 +33,7 @@ def arrows_of_check(step: str, only_with: str) -> list[Arrow]:
 
 
 async def exchange_with_all(mine: object, others: Sequence[str], kind: type[M], channel: Channel) -> dict[str, M]:
-    """Sends one message to every other party, and receives theirs."""
+    """Send one message to every other party, and receive theirs."""
     for other in others:
         await channel.send(other, mine)
     return {other: await channel.receive(other, kind) for other in others}
@@ -49,17 +49,17 @@ async def run_check(
     uniform: UniformInt,
     begun: Callable[[bool], None],
 ) -> Seed:
-    """Raises unless all that was opened is what the shares add up to; returns coefficients that nobody chose.
+    """Raise unless all openings are the sums of the shares; return coefficients that nobody chose.
 
     Args:
-        context: of this check alone.
-        begun: told True before this party's residue leaves, and False when the check has passed. A residue that does
-            not add up tells the MAC key to whoever knows what was changed: unless the check passes, whatever else comes
-            then, no party may use the key again.
+        context: name of this check only.
+        begun: function that is called with True before this party's residue leaves, and with False when the check has
+            passed. A residue that does not add up reveals the MAC key to a party that knows the change. Unless the
+            check passes, no party may use the key again, in any case.
 
     Raises:
         MacCheckFailed: the residues do not add up.
-        MalformedMessage: a party saw other openings, or opened other than what it had committed to.
+        MalformedMessage: a party saw other openings, or its opening does not fit its commitment.
     """
     drawn = {me: _draw_bytes(uniform)}
     mine = CheckCommitment(opened.digest(), draw.step_2_commit(me, context, drawn[me]).digest)
@@ -82,7 +82,7 @@ async def run_check(
 async def _residues(
     mine: Elements, me: str, others: Sequence[str], context: bytes, channel: Channel, uniform: UniformInt
 ) -> list[Elements]:
-    """All parties' residues, each of which was committed to before any was told."""
+    """Return all parties' residues; each was committed to before any was revealed."""
     own = Residue(mine, _draw_bytes(uniform))
     commitment = ResidueCommitment(_commit(me, context, own))
     committed = await exchange_with_all(commitment, others, ResidueCommitment, channel)

@@ -2,16 +2,17 @@
 
     to shares        Each party P has a summand [[a_P]] of secret numbers, |sum_P a_P| < 2^l. It draws masks r_P in
                      [0, 2^(l + h)) and sends [[pack(a_P + r_P)]]. All add these up and decrypt the sum e together,
-                     over the integers, where nothing wraps: the first party's share is (e >> t) - (r_1 >> t), that of
-                     another -(r_P >> t), an error of one unit a party at most.
-    to ciphertexts   Of shares of v, |v| < 2^17, each party draws r_P in [0, 2^m) and sends [[-r_P]]; v + sum_P r_P is
-                     opened, and [[v]] is that plus all [[-r_P]].
+                     over the integers, where nothing wraps. The first party's share is (e >> t) - (r_1 >> t), that of
+                     another -(r_P >> t). The error is at most one unit a party.
 
-A sum that a party helps to decrypt is one to which it has added its own mask: it adds up itself what it received.
+    to ciphertexts   For shares of v, |v| < 2^17, each party draws r_P in [0, 2^m) and sends [[-r_P]]. The parties open
+                     v + sum_P r_P, and [[v]] is that plus all [[-r_P]].
+
+A party helps to decrypt only a sum to which it has added its own mask: it adds up the received summands itself.
 
 Source: MATH 4.4, 4.8; Wu, Cai, Xiao, Chen, Ooi 2020, algorithm 1, whose masks are not packed.
-Model: semi-honest, unlike what happens in shares: who waits for the others' sums can send what takes their masks away,
-    and have ciphertexts of its choice decrypted.
+Model: semi-honest, unlike the part in shares: a party that waits for the others' sums can send one that cancels their
+    masks, and have ciphertexts of its choice decrypted.
 """
 
 from __future__ import annotations
@@ -35,18 +36,18 @@ from blindfit.algorithms.randomness import UniformInt
 from blindfit.algorithms.sharing import field as f
 from blindfit.algorithms.sharing.shares import Share
 
-HIDING_BITS = 40  # of all masks of a job together
-VALUE_BITS = 17  # of what becomes a ciphertext
+HIDING_BITS = 40  # that all masks of a job give together
+VALUE_BITS = 17  # of a number that becomes a ciphertext
 
 
 @dataclass(frozen=True)
 class Masking:
-    """How a number is hidden on its way to shares: public, the same at every party.
+    """The masks of a number on its way to shares: public, the same at every party.
 
     Attributes:
         value_bits: l.
-        opened: how many numbers a job opens so.
-        parties: that mask.
+        opened: count of numbers that a job opens under such masks.
+        parties: number of parties that mask.
     """
 
     value_bits: int
@@ -67,22 +68,22 @@ class Masking:
 
     @property
     def masked_bound(self) -> int:
-        """Of one party's summand and mask."""
+        """The largest sum of one party's summand and mask."""
         return self.bound + (1 << self.mask_bits)
 
 
 def field_mask_bits(parties: int) -> int:
-    """m: v and all masks stay below p."""
+    """m = the bits of a mask for which v and all masks stay below p."""
     return ((f.P - (1 << VALUE_BITS + 1)) // parties).bit_length() - 1
 
 
 @dataclass(repr=False)
 class Offered:
-    """Masks of what will become ciphertexts.
+    """Masks of numbers that will become ciphertexts.
 
     Attributes:
         own: this party's r_P.
-        total: [[-r_P]]: its own, and in the end all parties'.
+        total: [[-r_P]]: this party's at first, and in the end the sum of all parties'.
     """
 
     own: list[int]
@@ -90,7 +91,7 @@ class Offered:
 
 
 class Converter:
-    """One data party's side of both ways."""
+    """One data party's side of both conversions."""
 
     def __init__(
         self,
@@ -116,12 +117,12 @@ class Converter:
         shift: int,
         offered: Offered | None = None,
     ) -> Share:
-        """Two rounds.
+        """Convert a sum of encrypted numbers to shares; two rounds.
 
         Args:
-            mine: this party's summand; None where it has none.
+            mine: this party's summand; None if it has none.
             shift: t.
-            offered: masks of what becomes ciphertexts next: others' arrive in the same round.
+            offered: masks of the numbers that become ciphertexts next; the others' masks arrive in the same round.
         """
         masks = [self._uniform(1 << masking.mask_bits) for _ in range(length)]
         total = await self._decrypt(await self._add_up(self._mask(mine, masks, masking), masking, offered))
@@ -170,7 +171,7 @@ class Converter:
     # --- to ciphertexts -------------------------------------------------------------------------------
 
     async def offer(self, length: int) -> Offered:
-        """Draws this party's masks and sends them, encrypted."""
+        """Draw this party's masks and send them, encrypted."""
         bits = field_mask_bits(self._share.parties)
         masks = [self._uniform(1 << bits) for _ in range(length)]
         mine = encrypt(Fixed.from_integers([-mask for mask in masks]), self._randomisers, bound=1 << bits)
@@ -187,22 +188,22 @@ class Converter:
             )
 
     async def hear(self, offered: Offered) -> None:
-        """Where nothing goes to shares in between: one round."""
+        """Receive the others' masks in one round, if nothing goes to shares in between."""
         await self._hear_masks(offered)
         self.rounds += 1
 
 
 def hide(v: Share, offered: Offered) -> Share:
-    """To be opened."""
+    """Return v under this party's mask, ready to be opened."""
     return Share(f.add(v.value, f.elements(np.array(offered.own, dtype=np.int64))), None)
 
 
 def without_masks(opened: f.Elements, offered: Offered, frac_bits: int) -> EncryptedVector[Ciphertext]:
-    """[[v]], at frac_bits.
+    """Return [[v]], at frac_bits.
 
     Args:
         opened: v and all masks.
     """
-    low = np.uint64(f.P - (1 << VALUE_BITS))  # masks are not negative: what lies above is below zero
+    low = np.uint64(f.P - (1 << VALUE_BITS))  # masks are not negative: a number above this is below zero
     plain = Fixed.from_integers(np.where(opened > low, opened.astype(np.int64) - f.P, opened.astype(np.int64)))
     return EncryptedVector((offered.total + plain).ciphertext, frac_bits, 1 << VALUE_BITS)

@@ -1,14 +1,14 @@
-"""Gradient descent on encrypted weights, of which each party has its own block, and nobody the key.
+"""Gradient descent on encrypted weights: each party has its own block of them, and nobody has the key.
 
     step  what                                                     where
-    1     [[z_P]] = X_P [[w_P]]                                    each party by itself
-    2     <z> of all z_P, at score bits                            conversion.py, two rounds
-    3     <v> = sigmoid(z) - y, at residual bits                   in shares, two rounds (sharing/descent.py)
-    4     [[v]]                                                    conversion.py, one round
-    5     [[w_P]] += X_P^T (-rate / rows) [[v]]                    each party by itself
+    1     [[z_P]] = X_P [[w_P]]                                    each party by itself.
+    2     <z> of all z_P, at score bits                            conversion.py, two rounds.
+    3     <v> = sigmoid(z) - y, at residual bits                   in shares, two rounds (sharing/descent.py).
+    4     [[v]]                                                    conversion.py, one round.
+    5     [[w_P]] += X_P^T (-rate / rows) [[v]]                    each party by itself.
 
-The scale of [[w]] never grows: features and rate are rounded together to update bits, and l2 is a public factor s that
-all weights but the intercept have: w = s u, [[u]] is what is kept, and a step divides its rate by s.
+The scale of [[w]] never grows. Features and rate are rounded together to update bits. The penalty l2 is a public factor
+s of all weights except the intercept: w = s u, the party keeps [[u]], and a step divides its rate by s.
 
 Source: MATH 4.3; Wu, Cai, Xiao, Chen, Ooi 2020 (Falcon).
 """
@@ -39,11 +39,11 @@ from blindfit.algorithms.sharing.shares import Share
 from blindfit.algorithms.sharing.waves import WaveScales
 from blindfit.algorithms.statistics.vertical.model import FEATURE_BITS
 
-UPDATE_BITS = 16  # of rate / rows times a feature, beside those of rate / rows itself
+UPDATE_BITS = 16  # of rate / rows times a feature, in addition to those of rate / rows
 FACTOR_BITS = 20  # of s, where weights go to shares
 MOST_SHRINKING = 2.0**-20  # of s: beyond, u would need too many bits
-ROUNDED_UNITS = 4  # that rounding adds to |v|, and more
-MOST_VALUES = 2**22  # that become ciphertexts: their masks then still hide 17 bits and more all together
+ROUNDED_UNITS = 4  # at least as many as rounding adds to |v|
+MOST_VALUES = 2**22  # most numbers that become ciphertexts: their masks then still hide at least 17 bits all together
 RESIDUAL_WAVES = WaveScales(FEATURE_BITS + WEIGHT_BITS, 17, 20)
 
 Floats = npt.NDArray[np.float64]
@@ -55,13 +55,13 @@ Features = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class EncryptedScales:
-    """Of a whole training."""
+    """Scales and bounds of a whole training."""
 
     p: FalconParameters
 
     @cached_property
     def residual_bits(self) -> int:
-        """The finest at which any |v|, of a score out of range too, stays below 2^VALUE_BITS."""
+        """The finest scale at which any |v| stays below 2^VALUE_BITS, also for a score out of range."""
         largest = residual_bound(self.p.waves, RESIDUAL_WAVES, 1.0) * 2.0**-RESIDUAL_WAVES.result
         return math.floor(math.log2(((1 << VALUE_BITS) - ROUNDED_UNITS) / largest))
 
@@ -76,7 +76,7 @@ class EncryptedScales:
 
     @cached_property
     def largest_weight(self) -> float:
-        """Of any w, whatever rows and labels are."""
+        """Bound of every weight w, for all rows and labels."""
         rates = len(self.p.batch_rows) * sum(map(self.p.optimiser.rate, range(self.p.epochs)))
         most = 2.0 ** (VALUE_BITS - self.residual_bits) * FEATURE_BOUND
         return max(WEIGHT_BOUND, rates * most)
@@ -100,12 +100,12 @@ class EncryptedScales:
 
     @property
     def hidden_bits(self) -> float:
-        """That masks still hide of all of these together."""
+        """Bits that masks still hide of all of these numbers together."""
         each = field_mask_bits(len(self.p.columns)) - VALUE_BITS - 1
         return each - math.log2(max(self.encrypted_values, 1))
 
     def masking(self, largest: float, bits: int) -> Masking:
-        """Of numbers up to `largest`, at so many bits after the point."""
+        """Return the masking of numbers up to `largest`, with `bits` bits after the point."""
         return Masking(bits + math.ceil(math.log2(largest)) + 1, self.opened, len(self.p.columns))
 
     @property
@@ -113,7 +113,7 @@ class EncryptedScales:
         return sum(self.p.columns) * FEATURE_BOUND * self.largest_weight
 
     def residual_step(self, step: Step) -> Step:
-        """Whose residuals are sigmoid(z) - y themselves."""
+        """Return the step with a rate for which its residuals are sigmoid(z) - y."""
         return replace(step, rate=float(step.rows), scales=replace(step.scales, waves=RESIDUAL_WAVES))
 
     @property
@@ -121,7 +121,7 @@ class EncryptedScales:
         return RESIDUAL_WAVES.result - self.residual_bits
 
     def check(self, key_bits: int) -> None:
-        """Raises RangeError: it cannot be done with encrypted weights, or not under a key of this size."""
+        """Raise RangeError if encrypted weights do not support the training, or a key of this size is too small."""
         optimiser = self.p.optimiser
         refused = {
             "momentum": optimiser.momentum_of != 0,
@@ -133,12 +133,12 @@ class EncryptedScales:
         }
         if any(refused.values()):
             named = ", ".join(name for name, is_so in refused.items() if is_so)
-            raise RangeError(f"encrypted weights go without {named}", hint='set falcon.backend = "shares"')
+            raise RangeError(f"encrypted weights do not support {named}", hint='set falcon.backend = "shares"')
         if self.last_factor < MOST_SHRINKING:
             raise RangeError("l2 shrinks weights too far", hint="lower falcon.l2 or falcon.epochs")
         if self.encrypted_values > MOST_VALUES:
             raise RangeError(
-                f"{self.encrypted_values:,} residuals become ciphertexts, under masks that hide {MOST_VALUES:,} well",
+                f"{self.encrypted_values:,} residuals would become ciphertexts; masks hide only {MOST_VALUES:,} well",
                 hint='lower falcon.epochs, or set falcon.backend = "shares"',
             )
         if not self.slots(key_bits):
@@ -155,7 +155,7 @@ class EncryptedScales:
 
 
 def extra_bits(factor: float) -> int:
-    """That keep s x as fine as x."""
+    """Return the bits that keep s x as fine as x."""
     return math.ceil(-math.log2(factor))
 
 
@@ -164,7 +164,7 @@ def extra_bits(factor: float) -> int:
 
 @dataclass(frozen=True, repr=False)
 class OwnRows:
-    """A party's own columns of some rows; nobody else has any of them.
+    """A party's own columns of some rows; no other party has any of them.
 
     Attributes:
         features: (rows, own columns), at FEATURE_BITS.
@@ -201,14 +201,14 @@ class EncryptedState:
     factor: float = 1.0
 
     def to_json(self) -> dict[str, Any]:
-        """For this party alone: the ciphertexts are not fresh."""
+        """Return the state as JSON, for this party only: the ciphertexts are not fresh."""
         integers = self.own.public_key.kernel.integers(self.own.residues)
         whole = {"own": [format(integer, "x") for integer in integers], "factor": self.factor}
         return whole | {"frac_bits": self.own.frac_bits, "bound": str(self.own.bound)}
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any], public_key: PublicKey) -> EncryptedState:
-        """Raises KeyError, TypeError, ValueError: it is not what `to_json` gives."""
+        """Restore a state; raise KeyError, TypeError or ValueError for JSON that `to_json` did not write."""
         residues = public_key.kernel.residues(int(number, 16) for number in content["own"])
         bits, bound = int(content["frac_bits"]), int(content["bound"])
         return cls(EncryptedVector(Ciphertext(public_key, residues), bits, bound), float(content["factor"]))
@@ -216,10 +216,10 @@ class EncryptedState:
 
 @dataclass(frozen=True, repr=False)
 class EncryptedBlock:
-    """What a party does by itself.
+    """One party's block of columns, and the steps that it does by itself.
 
     Args:
-        penalised: of its columns, 0 or 1.
+        penalised: 0 or 1 for each of its columns.
     """
 
     scales: EncryptedScales
@@ -234,7 +234,7 @@ class EncryptedBlock:
         return np.where(self.penalised == 1, factor, 1.0)
 
     def scores(self, rows: OwnRows, state: EncryptedState) -> EncryptedVector[Ciphertext]:
-        """[[z_P]]."""
+        """Return [[z_P]]."""
         extra = extra_bits(state.factor)
         scaled = np.rint(np.ldexp(rows.features * self._factors(state.factor), extra)).astype(np.int64)
         return rows_dot(Fixed.from_integers(scaled, FEATURE_BITS + extra), state.own)
@@ -249,10 +249,10 @@ class EncryptedBlock:
         return EncryptedState(own, factor)
 
     def weights(self, state: EncryptedState, before: int, after: int) -> EncryptedVector[Ciphertext]:
-        """[[w]] of all columns, with zeros where others' are.
+        """Return [[w]] of all columns, with zeros in the others' columns.
 
         Args:
-            before, after: columns of others.
+            before, after: numbers of the others' columns.
         """
         bits = FACTOR_BITS + extra_bits(state.factor)
         factors = np.rint(np.ldexp(self._factors(state.factor), bits)).astype(np.int64)

@@ -16,20 +16,20 @@ from blindfit.algorithms.sharing.computing import divide
 from blindfit.algorithms.sharing.products import SecretMatrix
 from blindfit.algorithms.sharing.shares import Share, join
 
-TEST_PIECE = 2048  # test rows that are evaluated at once: a row's comparisons take some 40 kB of what is dealt
+TEST_PIECE = 2048  # test rows that are evaluated at once: a row's comparisons take some 40 kB of dealt randomness
 
 Report = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, repr=False)
 class TestFigures:
-    """What the active party learns of the test rows, from which, with its labels, all figures follow.
+    """Figures of the test rows that the active party learns; with its labels, all other figures follow.
 
     Attributes:
-        true_positives, positives: rows called positive at the threshold that are, and all that are called so; in steps
-            of a quarter of their standard error, or less.
+        true_positives, positives: positive rows that are called positive at the threshold, and all rows that are; in
+            steps of a quarter of their standard error, or less.
         loss: the sum of the log losses.
-        auc_pairs, ks_pairs: AUC and KS, times the pairs of a row with the label and one without.
+        auc_pairs, ks_pairs: AUC and KS, times the number of pairs of a row with the label and a row without it.
     """
 
     true_positives: int
@@ -41,10 +41,10 @@ class TestFigures:
 
 @dataclass(frozen=True, repr=False)
 class TestErrors:
-    """The same of a linear model.
+    """Figures of the test rows of a linear model.
 
     Attributes:
-        squares: the sum of the squared errors, of labels as they are put in.
+        squares: the sum of the squared errors, in the unit of the labels in shares.
     """
 
     squares: float
@@ -82,7 +82,7 @@ async def figures_of_test_rows(
 
 
 async def sum_clipped_errors(seat: Seat, p: FalconParameters, name: str, z: Share, y: Share, of_rows: int) -> Share:
-    """Return the squared errors of rows whose scores nothing has tested; arguments as of `squared_errors`."""
+    """Return the squared errors of rows whose scores are untested; arguments as of `squared_errors`."""
     clipped = await clip_scores(seat, p, name, z, p.waves.bound)
     return await squared_errors(seat, p, name, clipped, y, of_rows)
 
@@ -93,8 +93,9 @@ async def clip_scores(seat: Seat, p: FalconParameters, name: str, z: Share, boun
 
 
 def _loss_shift(p: FalconParameters) -> int:
-    """By which the summed loss, or the sum of squared errors, is rounded: a single row's share in it is not to be read
-    off the rest.
+    """Return the bits by which the summed loss, or the sum of squared errors, is rounded.
+
+    Nobody can then compute a single row's part from the sum and the other rows.
     """
     if p.is_linear:
         bits = 2 * squares.error_bits(p.test_rows, p.residual_bound)
@@ -104,7 +105,7 @@ def _loss_shift(p: FalconParameters) -> int:
 
 
 def read_figures(p: FalconParameters, numbers: npt.NDArray[np.int64]) -> TestFigures | TestErrors:
-    unit = math.floor(math.log2(p.test_rows)) - MEAN_LOSS_BITS  # a power of two, that the loss is in units of
+    unit = math.floor(math.log2(p.test_rows)) - MEAN_LOSS_BITS  # a power of two, the unit of the loss
     if p.is_linear:
         return TestErrors(math.ldexp(int(numbers[0]), unit))
     true_positives, positives = (int(number) << p.count_shift for number in numbers[:2])
@@ -116,7 +117,7 @@ async def squared_errors(seat: Seat, p: FalconParameters, name: str, z: Share, y
     """Return the sum of the squared errors, at twice `squares.error_bits`.
 
     Args:
-        of_rows: that are added up in the end.
+        of_rows: number of rows that are added up in the end.
     """
     kept = squares.error_bits(of_rows, p.residual_bound)
     return await squares.squared_errors(seat, name, z, y, p.scales.waves.score, p.label_bits, kept)

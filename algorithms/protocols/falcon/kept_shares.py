@@ -1,16 +1,17 @@
-"""A vector in shares that outlives its session: what is kept of it, and how another session takes it up.
+"""A vector in shares that outlives its session: what each party keeps, and how another session takes it up.
 
-The later session has seeds and a MAC key of its own, so that nothing of the earlier one's is used again, and the dealer
-need keep nothing. Each party puts in what it kept: its shares w_i, their MACs m_i, and its share a_i of the old key. In
-shares, with w, m, a their sums and coefficients x that nobody knew before,
+The later session has its own seeds and MAC key, so it uses nothing of the earlier session's, and the dealer need keep
+nothing. Each party puts in what it kept: its shares w_i, their MACs m_i, and its share a_i of the old key. In shares,
+with w, m, a their sums and coefficients x that nobody knew before,
 
     sum_j x_j m_j - a sum_j x_j w_j
 
-times a dealt random number is opened: 0, or somebody put in another number than it kept, and all end. A change of w
-passes if it guesses a, one of a (which, with m changed to match, would compare w with a guess) if it guesses the number
-behind w that nobody knows: 2 in p. So a session that fails tells nothing, and what was kept is as good as before.
+times a dealt random number is opened. It is 0, or a party put in another number than it kept, and the session ends. A
+change of w passes only with a guess of a. A change of a (which, with m changed to match, would compare w with a guess)
+passes only with a guess of the number behind w that nobody knows: 2 in p. So a failed session reveals nothing, and the
+kept shares are as good as before.
 
-Without MACs the parties are believed to put in what they kept.
+Without MACs the parties are believed to put in the shares that they kept.
 
 Source: ours; the check is that of SPDZ (sharing/mac_check.py), under a key that is itself in shares.
 """
@@ -26,7 +27,7 @@ from blindfit.algorithms.sharing.shares import Share, join
 
 
 async def keep(seat: Seat, vector: Share, *, macs: bool) -> KeptShares:
-    """To be followed by a check: all that is kept is opened once, under a mask, so that its MACs are checked."""
+    """Keep a vector. It is opened once, under a mask, so that the check that must follow covers its MACs."""
     if not macs:
         return KeptShares(vector, None)
     whole = join([vector, await _random(seat, "nobody knows", 1)])
@@ -35,14 +36,14 @@ async def keep(seat: Seat, vector: Share, *, macs: bool) -> KeptShares:
 
 
 async def take_up(seat: Seat, parties: int, columns: int, mine: KeptShares | None, *, macs: bool) -> Share:
-    """The vector under this session's MAC key.
+    """Return the vector under this session's MAC key.
 
     Args:
-        columns: how long it is.
-        mine: what this party kept; None at the dealer.
+        columns: length of the vector.
+        mine: the shares that this party kept; None at the dealer.
 
     Raises:
-        SharesDoNotFit: what the parties put in is not what they kept of one vector.
+        SharesDoNotFit: the parties did not put in the shares of one vector that they kept.
     """
     shape = (flat_length(columns, macs=macs),)
     own = None if mine is None else mine.flat
@@ -55,7 +56,7 @@ async def take_up(seat: Seat, parties: int, columns: int, mine: KeptShares | Non
 
 
 async def _check(seat: Seat, total: Share, length: int) -> None:
-    await seat.check()  # whose coefficients nobody knew when the shares were put in
+    await seat.check()  # nobody knew its coefficients when the shares were put in
     coefficients = seat.coefficients.elements("kept shares", (length,))
     values = total[:length].times(coefficients).total()
     macs = total[length : 2 * length].times(coefficients).total()
@@ -66,5 +67,5 @@ async def _check(seat: Seat, total: Share, length: int) -> None:
 
 
 async def _random(seat: Seat, name: str, length: int) -> Share:
-    """Numbers that nobody knows."""
+    """Take random numbers that nobody knows."""
     return (await seat.take_dealt(Item(f"random/{name}", random={"u": (length,)})))["u"]

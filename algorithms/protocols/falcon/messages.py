@@ -16,27 +16,27 @@ from blindfit.algorithms.messages import (
 
 @dataclass(frozen=True, slots=True, repr=False)
 class DealtSeed:
-    seed: Octets  # what all that is dealt to the receiver, and its share of the MAC key, expand from
+    seed: Octets  # the receiver's dealt items and its share of the MAC key are expanded from it
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Correction:
-    values: ShareVector  # a piece of what the dealer's sums still lack, in the order in which it is dealt
+    values: ShareVector  # a piece of the corrections to the dealer's sums, in dealing order
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class MaskedInput:
-    values: ShareVector  # a piece of what the sender puts in, less a mask that it knows alone
+    values: ShareVector  # a piece of the sender's input, less a mask that only the sender knows
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class OpenedShares:
-    values: ShareVector  # the sender's shares of what is opened in one round
+    values: ShareVector  # the sender's shares of the values opened in one round
 
 
 @dataclass(frozen=True, slots=True)
 class CheckCommitment:
-    opened: Octets  # SHA-256 of all that was opened so far
+    opened: Octets  # SHA-256 of all openings so far
     commitment: Octets  # to the sender's part of the coefficients
 
 
@@ -72,7 +72,7 @@ class ChosenPoint:
 @dataclass(frozen=True, slots=True, repr=False)
 class DealtKeyShare:
     public_key: PublicKeyKind
-    share: Octets  # the receiver's part of the exponent that decrypts
+    share: Octets  # the receiver's part of the decryption exponent
 
 
 @dataclass(frozen=True, slots=True)

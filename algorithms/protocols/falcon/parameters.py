@@ -1,4 +1,4 @@
-"""What is public of a Falcon training, the same at every party."""
+"""The public parameters of a Falcon training, the same at every party."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ from blindfit.algorithms.statistics.vertical.row_plan import rows_of_batches
 from blindfit.algorithms.statistics.vertical.selection import Selection, count_shift, pair_shift
 
 FEATURE_BOUND = 8.0
-WEIGHT_BOUND = 4.0  # of weights that are opened: log odds, or deviations of a number, for each deviation of a column
+WEIGHT_BOUND = 4.0  # of opened weights: log odds, or deviations of a number, for each deviation of a column
 LEAST_TEST_ROWS = 50
-LEAST_THRESHOLD_BITS = 8  # of what l1 takes from a weight in the last epoch
-MOST_ROWS = 4_000_000  # whose range is tested in one opening of 192 MiB
+LEAST_THRESHOLD_BITS = 8  # of the step that l1 takes from a weight in the last epoch
+MOST_ROWS = 4_000_000  # their range is tested in one opening of 192 MiB
 WEIGHT_BITS = 24  # in shares
 MEAN_LOSS_BITS = 9  # of the test rows' mean log loss, or mean squared error
 _BATCHES = Seed(hashlib.sha256(b"blindfit batches v1").digest())
@@ -44,23 +44,24 @@ SAFE_DEVIATIONS = 8  # of noise in a weight, which must stay below the largest
 
 @dataclass(frozen=True)
 class FalconParameters:
-    """
+    """The public parameters of a Falcon training.
+
     Attributes:
         data_parties: the chain, the active party first; it gets the dealer's corrections.
-        columns: of each of them, the active party's intercept, where there is one, as its last.
+        columns: number of columns of each data party; the active party's last one is the intercept, if there is one.
         batch_rows: rows of each batch, the same in every epoch; validation and test rows follow them.
         sampling: "epochs": each row is in one batch of an epoch; "replacement": each batch is drawn from all rows.
         patience: epochs without a better loss of the validation rows, after which training ends; 0: all epochs run.
-        tolerance: by so much less, in the mean, a loss is better.
-        macs: whether what is opened is checked against MACs.
+        tolerance: decrease of the mean loss that counts as better.
+        macs: True if openings are checked against MACs.
         kept_bits: weights are opened in steps of 2^-kept_bits, clipped to WEIGHT_BOUND; None: as they are.
-        threshold: of the confusion matrix.
-        weighted: whether rows have the weights of their classes, which the active party alone knows.
-        waves_name: whose bound is that of scores, in a linear model too.
-        weights_stay_shared: they are rounded as if they were to be opened, and are not.
-        key_bits: of the threshold key that weights are encrypted under; None where all is in shares.
-        noise: under differential privacy; then nothing is opened but the weights.
-        selection: the grid points that folds are trained for first; the final training then has one point's options.
+        threshold: score threshold of the confusion matrix.
+        weighted: True if rows have the weights of their classes, which only the active party knows.
+        waves_name: name of the waves whose bound limits scores, in a linear model too.
+        weights_stay_shared: True if weights are rounded as for an opening, but stay in shares.
+        key_bits: size of the threshold key that encrypts the weights; None if all is in shares.
+        noise: noise of differential privacy; then only the weights are opened.
+        selection: grid points for which folds are trained first; the final training then has one point's options.
     """
 
     data_parties: tuple[str, ...]
@@ -94,8 +95,9 @@ class FalconParameters:
         return replace(self, optimiser=chosen.optimiser, epochs=chosen.epochs, selection=None)
 
     def fold(self, point: int, fold: int) -> FalconParameters:
-        """Return the parameters of one fold's training: its tested rows stand where validation rows do, and end
-        nothing.
+        """Return the parameters of one fold's training.
+
+        Its tested rows stand where validation rows do, and do not end the training.
         """
         tested = self._points.rows_of_folds(self.train_rows)[fold]
         batches = rows_of_batches(self.train_rows - tested, self.batch_rows[0])
@@ -108,7 +110,7 @@ class FalconParameters:
         return self._points.folds
 
     def fold_rows(self, fold: int) -> npt.NDArray[np.int64]:
-        """Return the places of a fold's rows: those that it trains on, then those that it tests on."""
+        """Return the places of a fold's rows: first its training rows, then its tested rows."""
         ends = np.cumsum((0, *self._points.rows_of_folds(self.train_rows)))
         places = np.arange(self.train_rows)
         tested = slice(ends[fold], ends[fold + 1])
@@ -116,7 +118,7 @@ class FalconParameters:
 
     @property
     def variants(self) -> list[FalconParameters]:
-        """Return the parameters of every kind of training that the job has; this one's own without a selection."""
+        """Parameters of every kind of training that the job has; only these parameters without a selection."""
         if self.selection is None:
             return [self]
         numbers = range(len(self.selection.points))
@@ -130,17 +132,17 @@ class FalconParameters:
 
     @property
     def selection_bits(self) -> float:
-        """Return how many bits the opened figures of all grid points have at most, whoever deviates."""
+        """Most bits that the opened figures of all grid points have, even if parties deviate."""
         return 0.0 if self.selection is None else self.selection.figure_bits(self.train_rows)
 
     @property
     def selection_epochs(self) -> int:
-        """Return the epochs of all trainings of the folds: each may end the job by the range of its scores."""
+        """Epochs of all trainings of the folds: each may end the job by the range of its scores."""
         return 0 if self.selection is None else self.selection.epochs
 
     @property
     def most_epochs(self) -> int:
-        """Return the epochs of the final training, at most."""
+        """Most epochs of the final training."""
         return self.epochs if self.selection is None else max(point.epochs for point in self.selection.points)
 
     # --- sizes
@@ -167,22 +169,22 @@ class FalconParameters:
 
     @property
     def judges(self) -> bool:
-        """Whether a loss decides when to stop."""
+        """True if a loss decides when to stop."""
         return self.validation_rows > 0 and self.patience > 0
 
     @property
     def count_shift(self) -> int:
-        """Return the bits of a count of test rows that are rounded away: a quarter of its standard error, or less."""
+        """Bits of a count of test rows that are rounded away: a quarter of its standard error, or less."""
         return count_shift(self.test_rows)
 
     @property
     def pair_shift(self) -> int:
-        """Return the bits of AUC and KS, times the pairs of test rows, that are rounded away, for the same reason."""
+        """Bits of AUC and KS, times the pairs of test rows, that are rounded away, for the same reason."""
         return pair_shift(self.test_rows)
 
     @property
     def figure_bits(self) -> float:
-        """Return how many bits all figures of the test rows have at most, whoever deviates: log2 of their values."""
+        """Most bits of all figures of the test rows, even if parties deviate: log2 of the number of their values."""
         n = self.test_rows
         if not n:
             return 0.0
@@ -197,8 +199,9 @@ class FalconParameters:
         return [slice(start, end) for start, end in itertools.pairwise(ends)]
 
     def batch(self, epoch: int, number: int) -> slice | field.Integers:
-        """The places of its rows. Drawn ones follow from the numbers alone, and rows stand in an order that all have
-        drawn: nobody chooses who is in a batch.
+        """Return the places of a batch's rows, which nobody chooses.
+
+        Drawn places follow only from the numbers, and rows stand in an order that all parties have drawn.
         """
         if self.sampling == "epochs":
             return self.batches[number]
@@ -208,7 +211,7 @@ class FalconParameters:
 
     @cached_property
     def scales(self) -> Scales:
-        """Raises RangeError: batches of so many rows do not fit."""
+        """Return the scales; raise RangeError if batches of so many rows do not fit."""
         rate = self.optimiser.learning_rate
         return Scales.fitting(
             batch_rows=max(self.batch_rows),
@@ -232,7 +235,7 @@ class FalconParameters:
 
     @property
     def label_bits(self) -> int:
-        """After the point of what the active party puts in: what every training of the job can take."""
+        """Bits after the point of the labels in shares, which every training of the job can take."""
         return min(p.scales.waves.wave for p in self.variants) if self.is_linear else 0
 
     @cached_property
@@ -243,7 +246,7 @@ class FalconParameters:
         return field.elements(pulled)
 
     def column_slice(self, place: int) -> slice:
-        """Return the place of a party's columns among all."""
+        """Return the places of a party's columns among all."""
         start = sum(self.columns[:place])
         return slice(start, start + self.columns[place])
 
@@ -263,14 +266,14 @@ class FalconParameters:
         )
 
     def check(self) -> None:
-        """Raises RangeError: numbers would not fit into the field, or there is nothing to train on."""
+        """Raise RangeError if numbers would not fit into the field, or there is nothing to train on."""
         if not self.batch_rows or min(self.columns, default=0) < 1:
             raise RangeError("there is no batch to train on, or a party without a column")
-        scales = self.scales  # raises
+        scales = self.scales  # it raises
         if not self.is_linear:
             try:
                 scales.waves.check(self.waves)
-            except RangeError as error:  # its bits grow with rows / learning_rate
+            except RangeError as error:  # the bits grow with rows / learning_rate
                 raise BatchesTooLarge(str(error), hint="raise falcon.learning_rate") from None
         if 0 < self.test_rows < LEAST_TEST_ROWS:
             raise RangeError(
@@ -279,7 +282,7 @@ class FalconParameters:
             )
         if self.judges and self.validation_rows < LEAST_HOLD_OUT_ROWS:
             raise RangeError(
-                f"{self.validation_rows} validation rows: where training ends tells of the loss of each if they are "
+                f"{self.validation_rows} validation rows: the end of training reveals the loss of each if they are "
                 f"fewer than {LEAST_HOLD_OUT_ROWS}",
                 hint=hold_out_more("falcon.validation_fraction", LEAST_HOLD_OUT_ROWS, self.rows),
             )
@@ -309,24 +312,24 @@ class FalconParameters:
             self._check_noise(self.noise)
 
     def _check_noise(self, noise: Noise) -> None:
-        """Raises RangeError: something else would be opened, or weights could be lost in noise.
+        """Raise RangeError if other values would be opened, or weights could be lost in noise.
 
-        How far noise carries a weight is known beforehand: nothing is opened that would tell.
+        The deviation of a weight by noise is known beforehand, because no opening would reveal it.
         """
         if self.validation_rows or self.test_rows or self.kept_bits is not None:
-            raise RangeError("under differential privacy nothing is opened but weights, as they are")
+            raise RangeError("under differential privacy only weights are opened, without rounding")
         step = self.step(0, 0)
         largest = LARGEST_RESIDUAL * step.factor * 2.0**step.scales.residual_bits
         if residual_bound(self.waves, self.scales.waves, step.factor) > largest:
             raise BatchesTooLarge("residuals are too coarse for noise", hint="raise privacy.epsilon")
         if SAFE_DEVIATIONS * self.noise_in_weights(noise) > LARGEST_WEIGHT:
             raise RangeError(
-                f"noise alone would move a weight by {self.noise_in_weights(noise):.2g} (standard deviation)",
+                f"noise by itself would move a weight by {self.noise_in_weights(noise):.2g} (standard deviation)",
                 hint="raise privacy.epsilon, or lower falcon.learning_rate or falcon.epochs",
             )
 
     def noise_in_weights(self, noise: Noise) -> float:
-        """The standard deviation, at most, of what noise adds to a weight in all steps together."""
+        """Return a bound of the standard deviation that noise adds to a weight in all steps together."""
         squares = 0.0
         for rows, batches in Counter(self.batch_rows).items():
             steps = (self.step(epoch, self.batch_rows.index(rows)) for epoch in range(self.epochs))
@@ -335,5 +338,5 @@ class FalconParameters:
 
 
 def bits_of_opened_weight(kept_bits: int) -> int:
-    """Return the most bits of one opened weight: it has steps from -WEIGHT_BOUND up to below WEIGHT_BOUND."""
+    """Return the most bits of one opened weight: its steps go from -WEIGHT_BOUND up to below WEIGHT_BOUND."""
     return math.ceil(math.log2(2 * WEIGHT_BOUND)) + kept_bits

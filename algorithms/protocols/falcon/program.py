@@ -1,4 +1,4 @@
-"""A Falcon training in shares: the program that every seat goes through, the dealer's without data."""
+"""A Falcon training in shares: the program of every seat; the dealer's seat has no data."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ from blindfit.algorithms.statistics.vertical.grid import LABEL_BOUND
 from blindfit.algorithms.statistics.vertical.selection import Selected, Selection
 
 COARSE_WEIGHT_BITS = 3  # weights are tested in units of 8: beyond some 50 a model has long diverged
-COARSE_CLASS_WEIGHT_BITS = 3  # and so are those of classes
-CLASSES = 2  # without the label, and with it
+COARSE_CLASS_WEIGHT_BITS = 3  # and class weights likewise
+CLASSES = 2  # rows without the label, and rows with it
 
 Floats = npt.NDArray[np.float64]
 ACTIVE = 0  # the active party's place
@@ -47,11 +47,11 @@ ACTIVE = 0  # the active party's place
 
 @dataclass(repr=False)
 class Model:
-    """One party's shares of what a training has come to.
+    """One party's shares of the state of a training.
 
     Attributes:
-        best: twice the least loss so far of the validation rows, (1,); without an epoch, zero.
-        since: epochs since it was found, (1,).
+        best: twice the least loss so far of the validation rows, (1,); zero before the first epoch.
+        since: epochs since that loss, (1,).
     """
 
     state: ModelState
@@ -61,19 +61,19 @@ class Model:
 
 
 async def _pass() -> None:
-    """Let them be opened."""
+    """Allow the opening."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Who is told what.
+    """Functions that a training calls as it goes on.
 
     Attributes:
         report: step, done, total.
-        keep: what a training can go on from, after a check; and whether it does.
-        before_figures: before the figures of grid points are opened; may raise.
-        before_opening: before a weight is opened; may raise.
-        check_begun: as `check.run_check` takes it.
+        keep: function of the state from which a training can go on, after a check, and of whether it goes on.
+        before_figures: function that is called before the figures of grid points are opened; it may raise.
+        before_opening: function that is called before a weight is opened; it may raise.
+        check_begun: see `check.run_check`.
     """
 
     report: Callable[[str, int, int], None] = lambda _step, _done, _total: None
@@ -85,13 +85,13 @@ class Progress:
 
 @dataclass(frozen=True, repr=False)
 class Held:
-    """What a data party holds, rows in the order of batches, validation and test.
+    """The data of one data party; rows in the order of batches, validation and test.
 
     Attributes:
         features: (rows, own columns), integers at FEATURE_BITS; the active party's intercept as its last column.
         labels: 0 and 1, or numbers at label_bits, (rows,); None at a passive party.
-        class_weights: of a row without the label and of one with it, where they differ; None at a passive party.
-        uniform: of its noise.
+        class_weights: weights of a row without the label and of a row with it, if they differ; None at a passive party.
+        uniform: randomness of its noise.
     """
 
     features: npt.NDArray[np.int64]
@@ -102,13 +102,14 @@ class Held:
 
 @dataclass(frozen=True, repr=False)
 class Trained:
-    """
+    """Result of a training at one seat.
+
     Attributes:
-        selected: the grid point that was chosen before, where the job has a grid.
-        weights: of the seat's own columns; empty at the dealer, and where they stay in shares.
-        kept: a data party's shares of all weights, where they do, in steps of 2^-kept_bits.
-        tested: at the active party, where there are test rows.
-        rounds: of openings and checks, at a data party.
+        selected: the grid point that was chosen before, if the job has a grid.
+        weights: weights of the seat's own columns; empty at the dealer, and if they stay in shares.
+        kept: a data party's shares of all weights if they stay in shares, in steps of 2^-kept_bits.
+        tested: figures of the test rows, at the active party, if there are test rows.
+        rounds: rounds of openings and checks, at a data party.
     """
 
     epochs: int
@@ -133,11 +134,11 @@ async def run_program(
     *,
     is_done: bool = False,
 ) -> Trained:
-    """Steps 2 to 7, at a data party or, without `held`, at the dealer.
+    """Do steps 2 to 7, at a data party or, without `held`, at the dealer.
 
     Args:
-        model: what a training that stopped has come to.
-        is_done: that training had decided to stop there.
+        model: state of a training that stopped.
+        is_done: True if that training had decided to stop there.
     """
     progress.report("put in", 0, 1)
     matrix = await seat.put_in_matrix(p.columns, p.rows, None if held is None else f.elements(held.features))
@@ -161,7 +162,7 @@ async def _select(
     held: Held | None,
     progress: Progress,
 ) -> Selected:
-    """Step 2b: all folds of all grid points, each from weights of zero; nothing of them is kept."""
+    """Do step 2b: all folds of all grid points, each from weights of zero; nothing of them is kept."""
 
     async def train(q: FalconParameters, rows: SecretMatrix, own: Labels, report: Report) -> ModelState:
         model = begin_model(q, seat)
@@ -183,7 +184,7 @@ async def _descend(
     *,
     is_done: bool = False,
 ) -> None:
-    """Steps 3 to 5, until the training ends."""
+    """Do steps 3 to 5 until the training ends."""
     while model.epochs < p.epochs and not is_done:
         noises = await _noises(seat, p, held, model.epochs)
         is_done = not await _epoch(seat, p, matrix, labels, model, progress, noises)
@@ -205,21 +206,23 @@ def _elements(numbers: npt.NDArray[np.int64] | None) -> f.Elements | None:
 
 
 async def _row_weights(seat: Seat, p: FalconParameters, y: Share, weights: Share) -> Share:
-    """Of each row its class's: an active party weighs classes, and no row by itself unless it makes up labels too."""
+    """Return each row's class weight. An active party can weigh single rows only if it also makes up labels."""
     without, with_label = (weights[np.full(p.rows, place)] for place in range(CLASSES))
     return without + await multiply(seat, "row weights", with_label - without, y)
 
 
 async def _require_labels(seat: Seat, p: FalconParameters, y: Share, weights: Share | None) -> None:
-    """What the active party learns of the test rows are sums over labels: with labels such as 2^i it would read of each
-    row on which side of the threshold it is. With class weights so large that a loss wraps round in the field, when
-    training ends would tell of something else than the loss. Without MACs all are believed.
+    """Raise if the active party's labels or class weights are out of range.
+
+    The active party learns sums over labels of the test rows. With labels such as 2^i it would read from them on which
+    side of the threshold each row is. With class weights so large that a loss wraps round in the field, the end of
+    training would reveal something else than the loss. Without MACs all parties are believed.
 
     Raises:
         MalformedMessage: a label is not 0 or 1, or a number is far out of the range to which labels are clipped; or a
             class weight is far larger than the largest.
     """
-    await seat.check()  # coefficients that nobody knew when all this was put in
+    await seat.check()  # nobody knew the coefficients when all this was put in
     if p.is_linear:
         far = await _far_out(seat, "labels", y, p.label_bits, LABEL_BOUND)
         tests = [("labels", f"beyond {LABEL_BOUND:g} deviations", far)]
@@ -239,7 +242,7 @@ async def _require_labels(seat: Seat, p: FalconParameters, y: Share, weights: Sh
 
 
 async def _far_out(seat: Seat, name: str, numbers: Share, bits: int, bound: float) -> Share:
-    """Whether a number divided by 2^bits is more than a unit or two beyond the bound: as `out_of_range` has it."""
+    """Return, like `out_of_range`, whether a number divided by 2^bits exceeds the bound by more than a unit or two."""
     coarse = await divide(seat, f"{name} in coarse units", numbers, bits)
     return await out_of_range(seat, name, coarse, math.ceil(bound) + 1, seat.coefficients)
 
@@ -248,7 +251,7 @@ async def _far_out(seat: Seat, name: str, numbers: Share, bits: int, bound: floa
 
 
 async def _noises(seat: Seat, p: FalconParameters, held: Held | None, epoch: int) -> list[Share | None]:
-    """Of each step of an epoch, put in at once: drawn for it now, and in no other run of it."""
+    """Put in the noise of all steps of an epoch at once: drawn now for this run of the epoch only."""
     if p.noise is None:
         return [None] * len(p.batches)
     steps = [p.step(epoch, batch) for batch in range(len(p.batches))]
@@ -266,7 +269,7 @@ async def _epoch(
     progress: Progress,
     noises: list[Share | None],
 ) -> bool:
-    """One epoch, and whether another follows."""
+    """Train one epoch; return whether another follows."""
     coarse = []
     for number in range(len(p.batch_rows)):
         rows = p.batch(model.epochs, number)
@@ -283,13 +286,13 @@ async def _epoch(
 async def _judge(
     seat: Seat, p: FalconParameters, matrix: SecretMatrix, labels: Labels, model: Model, coarse: list[Share]
 ) -> bool:
-    """Steps 4 and 5: one bit says whether all was in range, another whether training ends here.
+    """Do steps 4 and 5: one bit reveals whether all was in range, another whether training ends here.
 
-    Under differential privacy neither bit is opened: no charge pays for it, and a score out of range has a wrong
-    probability, which is as bounded as a right one.
+    Under differential privacy neither bit is opened, because no charge pays for it. A score out of range then has a
+    wrong probability, which is as bounded as a right one.
 
     Raises:
-        ScoresOutOfRange: a score, or a weight, of this epoch was not.
+        ScoresOutOfRange: a score, or a weight, of this epoch was out of range.
     """
     if p.noise is not None:
         await seat.check()
@@ -314,7 +317,7 @@ async def _judge(
 
 
 async def _validation_loss(seat: Seat, p: FalconParameters, z: Share, labels: Labels) -> Share:
-    """Twice the summed loss, (1,), at `_validation_loss_bits`."""
+    """Return twice the summed loss, (1,), at `_validation_loss_bits`."""
     if p.is_linear:
         return await squared_errors(seat, p, "validation", z, labels.y, p.validation_rows)
     scales = _validation_scales(p)
@@ -333,10 +336,10 @@ def _validation_scales(p: FalconParameters) -> WaveScales:
 
 
 async def _ends(seat: Seat, p: FalconParameters, model: Model, loss: Share, least: int) -> Share:
-    """Whether so many epochs have passed without a better loss, (1,): all that a loss decides is this one bit.
+    """Return whether `patience` epochs have passed without a better loss, (1,): a loss decides only this one bit.
 
     Args:
-        least: by how much a better loss is below the best.
+        least: least difference by which a better loss is below the best.
     """
     if model.epochs == 1:
         model.best, model.since = loss, seat.holder.public(f.elements([0]))
@@ -354,7 +357,7 @@ async def _ends(seat: Seat, p: FalconParameters, model: Model, loss: Share, leas
 async def _open_weights(
     seat: Seat, p: FalconParameters, matrix: SecretMatrix, labels: Share, model: Model, progress: Progress
 ) -> Trained:
-    """Steps 6 and 7: each party's weights to it alone, and what they are worth to the active party."""
+    """Do steps 6 and 7: open each party's weights only to it, and their figures to the active party."""
     progress.report("open weights", 0, 1)
     w, steps, opened = await seat.weights("weights", model.state), WEIGHT_BITS, model.state
     if p.kept_bits is not None:

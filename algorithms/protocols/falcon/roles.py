@@ -23,7 +23,7 @@ from blindfit.algorithms.statistics.vertical.row_plan import rows_of_batches
 
 
 async def deal_seeds(seeds: Sequence[Seed], data_parties: Sequence[str], channel: Channel) -> None:
-    """Step 0, at the key node: for a new training."""
+    """Do step 0 at the key node, for a new training."""
     for party, seed in zip(data_parties, seeds, strict=True):
         await channel.send(party, DealtSeed(seed.octets))
 
@@ -36,7 +36,7 @@ async def receive_seed(key_node: str, channel: Channel) -> Seed:
 
 
 async def deal_key(key: PrivateKey, data_parties: Sequence[str], channel: Channel) -> None:
-    """Step 0, for encrypted weights: deals shares of a key that was made for this, and is then to be forgotten."""
+    """Do step 0 for encrypted weights: deal shares of a key that was made for this training; then forget the key."""
     for party, share in zip(data_parties, deal(key, len(data_parties)), strict=True):
         await channel.send(party, DealtKeyShare(share.public_key, share.to_bytes()))
 
@@ -44,8 +44,10 @@ async def deal_key(key: PrivateKey, data_parties: Sequence[str], channel: Channe
 async def receive_key_share(
     me: str, data_parties: Sequence[str], key_node: str, key_bits: int, channel: Channel
 ) -> KeyShare:
-    """Raises:
-    MalformedMessage: it is no share of such a key, or another party's.
+    """Receive this party's share of the key for encrypted weights.
+
+    Raises:
+        MalformedMessage: the bytes are not a share of such a key, or are another party's share.
     """
     told = await channel.receive(key_node, DealtKeyShare)
     check_public_key(told.public_key, min_bits=key_bits, maker_trusted=True, culprit=key_node)
@@ -59,7 +61,7 @@ async def receive_key_share(
 
 
 def check_parameters(parameters: FalconParameters) -> None:
-    """Raise RangeError if numbers of these sizes do not fit. The hint about batches has a size that fits."""
+    """Raise RangeError if numbers of these sizes do not fit; its hint about batches names a size that fits."""
     try:
         _check(parameters)
     except BatchesTooLarge as error:
@@ -79,7 +81,7 @@ def _smaller_batches(parameters: FalconParameters, instead: str) -> str:
     """Return the largest power of two that passes every check as the job's batch size.
 
     Args:
-        instead: what to change instead.
+        instead: hint about another change.
     """
     for bits in reversed(range(1, max(parameters.batch_rows).bit_length())):
         smaller = tuple(rows_of_batches(parameters.train_rows, 1 << bits))
@@ -105,16 +107,16 @@ async def run_data_party(
     uniform: UniformInt = system_uniform,
     key_share: KeyShare | None = None,
 ) -> Trained:
-    """Steps 2 to 7.
+    """Do steps 2 to 7.
 
     Args:
-        seed: this party's, of the whole training.
-        key_share: likewise, where weights are encrypted.
+        seed: this party's seed of the whole training.
+        key_share: this party's share of the key of the whole training, if weights are encrypted.
         run: a name that no session had before under these seeds.
-        model, is_done: of a training that goes on.
+        model, is_done: state of a training that goes on.
 
     Raises:
-        MacCheckFailed, ScoresOutOfRange: and nothing was revealed.
+        MacCheckFailed, ScoresOutOfRange: nothing was revealed.
     """
     check_parameters(parameters)
     told = progress or Progress()
@@ -151,10 +153,10 @@ async def run_key_node(
     epochs: int = 0,
     is_done: bool = False,
 ) -> Trained:
-    """Step 1, through the same program.
+    """Do step 1, through the same program.
 
     Args:
-        epochs: that a training which goes on has behind it.
+        epochs: number of epochs that a training which goes on has behind it.
     """
     check_parameters(parameters)
     if parameters.key_bits is None:

@@ -1,7 +1,7 @@
-"""The seats of a computation in shares: what a data party does in it, and what the dealer does meanwhile.
+"""The seats of a computation in shares: the work of a data party, and the work of the dealer meanwhile.
 
-Both go through the same program (program.py), so that what is dealt is what is asked for, in the same order: the dealer
-without a share, an opened value, or anything else of the data.
+Both go through the same program (program.py), so the dealer deals the items that the data parties need, in the same
+order. The dealer has no share, no opened value, and nothing else of the data.
 """
 
 from __future__ import annotations
@@ -34,26 +34,26 @@ from blindfit.algorithms.sharing.products import DealerMatrix, MaskedMatrix, Sec
 from blindfit.algorithms.sharing.shares import Holder, Share, join
 
 PIECE = 2**20  # elements of one message: 8 MiB
-LEAST_PIECE = 2**16  # corrections wait until there are so many, or until a step is done
+LEAST_PIECE = 2**16  # corrections wait until there are at least so many, or until a step is done
 ROUNDS_OF_A_CHECK = 4  # commitments, seeds, commitments, residues
 MOST_UNCHECKED = 2**23  # opened elements that are kept for the next check, with their MACs
 
 
 class Seat(Party, Protocol):
-    """One seat: `Party`, whose items get names that no other item has, and what is not masked.
+    """One seat: a `Party` whose items have unique names, and operations on data without masks.
 
     Attributes:
-        coefficients: that nobody chose, of the last check.
+        coefficients: coefficients of the last check, which nobody chose.
     """
 
     coefficients: Seed
 
     async def put_in_matrix(self, widths: Sequence[int], rows: int, mine: Elements | None, /) -> SecretMatrix:
-        """The parties' blocks of columns, side by side; `mine` is this party's, (rows, its width)."""
+        """Return the parties' blocks of columns, side by side; `mine` is this party's, (rows, its width)."""
         ...
 
     async def put_in(self, name: str, owner: int, shape: Shape, mine: Elements | None, /) -> Share:
-        """Return a share of what only one party knows."""
+        """Return a share of an array that only one party knows."""
         ...
 
     async def move(
@@ -63,56 +63,56 @@ class Seat(Party, Protocol):
         ...
 
     async def weights(self, name: str, state: ModelState, /) -> Share:
-        """Of all columns, at WEIGHT_BITS."""
+        """Return the weights of all columns, at WEIGHT_BITS."""
         ...
 
     def beginning(self, columns: int, /) -> ModelState:
-        """Weights of zero."""
+        """Return weights of zero."""
         ...
 
     async def with_weights(self, name: str, weights: Share, bits: int, /) -> ModelState:
-        """A model of these, whose scores are asked for.
+        """Return a model with these weights, for scores.
 
         Args:
-            bits: after their point.
+            bits: bits after the point of the weights.
         """
         ...
 
     async def scores(self, name: str, rows: SecretMatrix, state: ModelState, /) -> Share:
-        """X w."""
+        """Return X w."""
         ...
 
     async def check(self) -> None:
-        """Check all that was opened since the last check.
+        """Check all openings since the last check.
 
         Raises:
-            MacCheckFailed, MalformedMessage: it is not.
+            MacCheckFailed, MalformedMessage: an opening is wrong.
         """
         ...
 
     async def reveal(self, share: Share) -> Elements:
-        """Open a share to all data parties, after a check of all before it. The dealer goes on as if it were zeros."""
+        """Open a share to all data parties, after a check of all before it. The dealer gets zeros."""
         ...
 
     async def reveal_to_owners(self, name: str, owned: Sequence[tuple[int, Share]]) -> dict[int, Elements]:
-        """Open each array to its owner's place, with a check of all. Return what this seat owns."""
+        """Open each array only to its owner's place, with a check of all. Return the arrays of this seat."""
         ...
 
     async def agree(self, go_on: bool, /) -> bool:
-        """Return whether to go on. The data parties know it, and the first of them tells the dealer."""
+        """Return whether to go on. The data parties know it, and the first of them informs the dealer."""
         ...
 
     async def share_choice(self, point: int | None, /) -> int:
-        """Return the grid point that the first data party names to all seats.
+        """Return the grid point that the first data party sends to all seats.
 
         Args:
-            point: what it names; None at the others.
+            point: the point that the first data party chose; None at the others.
         """
         ...
 
 
 def coefficients_of(run: str) -> Seed:
-    """Before a check, and without MACs: nobody who puts something in knows what the others do."""
+    """Return coefficients for use before a check, and without MACs: no party knows the others' inputs."""
     return Seed(hashlib.sha256(b"blindfit coefficients v1/" + run.encode()).digest())
 
 
@@ -155,7 +155,7 @@ class _EverySeat:
 
 
 class _Names:
-    """Each item's own name: its run, which no other has, and its number therein (MATH 4.5)."""
+    """Unique names of items: the name of the run, which is unique, and the item's number in it (MATH 4.5)."""
 
     def __init__(self, run: str) -> None:
         self._run, self._dealt = run, 0
@@ -169,11 +169,12 @@ class _Names:
 
 
 class DataSeat(_EverySeat):
-    """
+    """The seat of a data party.
+
     Args:
         parties: the data parties; the first gets the corrections.
-        run: of the session, a name that none had before under these seeds.
-        check_begun: as `run_check` takes it.
+        run: name of the session, which no session had before under these seeds.
+        check_begun: see `run_check`.
     """
 
     def __init__(
@@ -212,7 +213,9 @@ class DataSeat(_EverySeat):
         while there < length:
             piece = (await self._channel.receive(self._key_node, Correction)).values
             if not 0 < len(piece) <= 2 * PIECE:
-                raise MalformedMessage(culprit=self._key_node, field="values", reason="is no piece", step="Correction")
+                raise MalformedMessage(
+                    culprit=self._key_node, field="values", reason="is empty or too long", step="Correction"
+                )
             self._dealt.append(piece)
             there += len(piece)
         whole = (
@@ -222,9 +225,11 @@ class DataSeat(_EverySeat):
         return whole[:length]
 
     def require_all_used(self) -> None:
-        """Raises MalformedMessage: the dealer sent more than was asked for."""
+        """Raise MalformedMessage if the dealer sent more than the program takes."""
         if self._dealt:
-            raise MalformedMessage(culprit=self._key_node, field="values", reason="is not asked for", step="Correction")
+            raise MalformedMessage(
+                culprit=self._key_node, field="values", reason="was not requested", step="Correction"
+            )
 
     async def open_(self, *shares: Share) -> list[Elements]:
         mine = join([share.reshape(math.prod(share.shape)) for share in shares])
@@ -259,7 +264,7 @@ class DataSeat(_EverySeat):
         return self.holder.plus(mask, masked)
 
     async def _put_in(self, name: str, owner: int, shape: Shape, mine: Elements | None) -> tuple[Elements, Share]:
-        """What its owner puts in, less the mask; and this party's share of the mask."""
+        """Return the owner's input less the mask, and this party's share of the mask."""
         item = self._names.name_item(products.mask_item(name, owner, shape))
         shares = await self._shares(item)
         if owner == self.place:
@@ -344,14 +349,14 @@ def _hiding_item(name: str, owner: int, shape: Shape) -> Item:
 
 
 class BlindSeat(_EverySeat, ABC):
-    """A seat without data: what it has of every share and every opened value is zeros."""
+    """A seat without data: all its shares and opened values are zeros."""
 
     def __init__(self, run: str) -> None:
         self.coefficients, self.holder = coefficients_of(run), Holder(first=False, mac_key_share=None)
 
     @abstractmethod
     async def deal(self, item: Item) -> None:
-        """Do what is due for an item that the program asks for."""
+        """Handle an item that the program asks for."""
 
     async def take_dealt(self, item: Item) -> dict[str, Share]:
         await self.deal(item)
@@ -365,7 +370,7 @@ class BlindSeat(_EverySeat, ABC):
         return zeros(shape)
 
     async def check(self) -> None:
-        """Nothing is opened here."""
+        """Do nothing: a seat without data opens nothing."""
 
     async def reveal_to_owners(self, name: str, owned: Sequence[tuple[int, Share]]) -> dict[int, Elements]:
         await self.check()
@@ -380,7 +385,7 @@ class BlindSeat(_EverySeat, ABC):
 
 
 class DealerSeat(BlindSeat):
-    """The key node's: it deals what the program asks for, ahead of need, and is told nothing but whether to go on."""
+    """The key node's seat: it deals the program's items ahead of need, and learns only whether to go on."""
 
     def __init__(self, seeds: Sequence[Seed], first: str, run: str, channel: Channel, *, macs: bool) -> None:
         super().__init__(run)

@@ -1,7 +1,7 @@
 """Choose a grid point in shares: train each fold of each point, and open a rounded figure of each point.
 
 The folds' weights, and the scores of their rows, stay in shares. After each of their epochs one bit is opened: whether
-all was in range. If it was not, the job ends. The active party alone learns the points' figures, from under a mask, and
+all was in range. If it was not, the job ends. Only the active party learns the points' figures, from under a mask, and
 names the best point to all.
 """
 
@@ -66,7 +66,7 @@ async def select(
 
     Args:
         own_labels: the labels as they are, at the active party.
-        train: trains one fold from weights of zero, and returns its weights in shares.
+        train: function that trains one fold from weights of zero, and returns its weights in shares.
 
     Raises:
         ScoresOutOfRange: a fold's score or weight left the range; it names the point and the fold.
@@ -115,7 +115,7 @@ def _report_inside(report: Report, where: str, step: str, done: int, total: int)
 async def _measure(
     seat: Seat, q: FalconParameters, chosen: Selection, matrix: SecretMatrix, y: Share, state: ModelState
 ) -> Share:
-    """Sum up what the figure is made of over the fold's rows, in units that all points and folds share."""
+    """Sum up the parts of the figure over the fold's rows, in units that all points and folds share."""
     pieces = []
     for start in range(q.validation.start, q.validation.stop, TEST_PIECE):
         rows = slice(start, min(start + TEST_PIECE, q.validation.stop))
@@ -157,7 +157,7 @@ def _rows_of_all_folds(q: FalconParameters) -> int:
 
 
 async def _round(seat: Seat, p: FalconParameters, chosen: Selection, measured: list[Share]) -> Share:
-    """Return the numbers that are opened: of each point one, and of losses their deviation too."""
+    """Return the numbers to open: one for each point, and for losses also their deviation."""
     n, folds, points = p.train_rows, chosen.folds, len(chosen.points)
     if is_loss(chosen.by):
         return await _round_losses(seat, LossSteps(n, folds), points, join(measured))
@@ -170,7 +170,7 @@ async def _round(seat: Seat, p: FalconParameters, chosen: Selection, measured: l
 
 
 async def _round_losses(seat: Seat, steps: LossSteps, points: int, losses: Share) -> Share:
-    """Round the losses of (points x folds) folds as `LossSteps` says."""
+    """Round the losses of (points x folds) folds as `LossSteps` defines."""
     clipped = await squares.clip(seat, "losses", losses, steps.fold_limit)
     sums = clipped.reshape(points, steps.folds).transposed().sum_over_first()
     apart = clipped.times(f.elements([steps.folds])) - sums.repeat(steps.folds)

@@ -1,4 +1,4 @@
-"""The seats of a training whose weights are encrypted, each party's block at its owner; all else is in shares."""
+"""The seats of a training with encrypted weights: each party keeps its own block; all else is in shares."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SCORE_BITS = FEATURE_BITS + WEIGHT_BITS
 
 
 async def residuals(party: Party, scales: EncryptedScales, step: Step, z: Share, labels: Labels) -> tuple[Share, Share]:
-    """sigmoid(z) - y at the bits of what becomes a ciphertext, and z in coarse units: two rounds."""
+    """Return sigmoid(z) - y at the bits of future ciphertexts, and z in coarse units: two rounds."""
     alone = scales.residual_step(step)
     errors, coarse = await descent.residuals(party, alone, Items.of(alone, _no_mask), z, labels)
     return await divide(party, f"{step.name}/residuals", errors, scales.residual_shift), coarse
@@ -47,10 +47,11 @@ def _no_mask() -> Elements:
 
 
 class ThresholdDataSeat(DataSeat):
-    """
+    """The seat of a data party in a training with encrypted weights.
+
     Args:
-        key_share: this party's.
-        run: as of a DataSeat.
+        key_share: this party's share of the key.
+        run: see DataSeat.
     """
 
     def __init__(
@@ -77,7 +78,7 @@ class ThresholdDataSeat(DataSeat):
         return self.rounds + self._converter.rounds
 
     async def put_in_matrix(self, _widths: Sequence[int], _rows: int, mine: Elements | None, /) -> SecretMatrix:
-        """Nothing is: its rows stay here."""
+        """Return this party's rows, which stay here; nothing is put in."""
         if mine is None:
             raise LocalProtocolError("a data party has rows")
         return OwnRows(f.integers(mine))
@@ -123,7 +124,7 @@ class ThresholdDataSeat(DataSeat):
 
 
 class BlindWeights:
-    """What a seat without data has of encrypted weights."""
+    """The encrypted weights of a seat without data: empty rows and zeros."""
 
     async def put_in_matrix(self, _widths: Sequence[int], rows: int, _mine: Elements | None, /) -> SecretMatrix:
         return OwnRows(np.zeros((rows, 0), dtype=np.int64))
@@ -136,7 +137,7 @@ class BlindWeights:
 
 
 class ThresholdDealerSeat(BlindWeights, DealerSeat):
-    """The key node's: as in shares, it deals what the program asks for."""
+    """The key node's seat: as in shares, it deals the program's items."""
 
     def __init__(self, p: FalconParameters, seeds: Sequence[Seed], run: str, channel: Channel) -> None:
         super().__init__(seeds, p.data_parties[0], run, channel, macs=False)

@@ -16,10 +16,10 @@ class LabelsOpen:
     snapshot: Text
     n_rows: Integer
     max_rows_per_person: Integer  # 0: the unit is a row
-    release: Text  # another name asks for another draw, and is charged
-    settings: MechanismSettings  # epsilon and delta are those of one row
+    release: Text  # another name requests another draw, and is charged
+    settings: MechanismSettings  # epsilon and delta are for one row
     content_sha256: Octets
-    receipt: Octets  # empty: the consumer has none of this server
+    receipt: Octets  # empty: the active party has no receipt of this server
     receipt_signature: Octets
     session: Text = ""
 
@@ -48,11 +48,11 @@ class FittedRelease:
     """The part of an answer that every request of one release shares; all of it is public."""
 
     parameters: Text  # JSON: LabelMechanism.parameters()
-    epsilon: Real  # of one unit, the prior's part included
+    epsilon: Real  # of one unit, with the prior's part
     delta: Real
     epsilon_prior: Real  # of one row
     prior_mechanism: Text  # empty: no prior was estimated
-    share_outside: Real | None  # of the labels, as the prior has them: outside the interval to which they are clipped
+    share_outside: Real | None  # share of the labels, by the prior, outside the interval to which they are clipped
     event: Text
     unit: Text
     neighbours: Text
@@ -65,4 +65,4 @@ class NoisyLabels:
     """The noisy labels of the next rows."""
 
     steps: IntegerTensor  # on the mechanism's grid; 0 where withheld
-    withheld: Octets  # a bit a row, the first in the highest bit; empty: none is
+    withheld: Octets  # a bit a row, the first in the highest bit; empty: no row is

@@ -1,32 +1,32 @@
-"""Release of numeric labels row by row, each randomised by itself under label DP, once and for ever.
+"""Release of numeric labels row by row: each label is randomised by itself under label DP, once and for ever.
 
-Source: local randomisation of the label alone (Chaudhuri and Hsu 2011; Ghazi et al. 2021), with the mechanisms of
-    algorithms/privacy/label_mechanisms. Asking again gives the same noisy label, the permanent response of RAPPOR
+Source: local randomisation of only the label (Chaudhuri and Hsu 2011; Ghazi et al. 2021), with the mechanisms of
+    algorithms/privacy/label_mechanisms. A repeated request gives the same noisy label, the permanent response of RAPPOR
     (Erlingsson, Pihur, Korolova 2014): without it the noise would average out.
-Model: the measurement server is trusted with the labels and sees the consumer's ids; consumers may do what they like,
-    also together, and learn no more about a label than the epsilons of all releases together allow, whatever rows they
-    ask for, in whatever order and however often.
+Model: the measurement server is trusted with the labels and sees the active party's ids. Active parties may deviate and
+    collude. They learn no more about a label than the epsilons of all releases together allow, for any rows that they
+    request, in any order and any number of times.
 
     step  who       does                                                                 sends
-    1     consumer  names mechanism and release, hashes its ids                          LabelsOpen
-    2     server    checks ranges, policy, receipt; budget, unless the release was made  LabelsOpened
-    3     consumer  its ids, in batches                                                  LabelIds ..., LabelIdsEnd
-    4     server    looks every id up; refuses, after the last one, if any is unknown or
-                    stands twice, or if too few rows count                               --
-    5     server    unless the release was made: charges; then fits the mechanism to the
-                    dataset's labels, randomises all of them, remembers                  FittedRelease
-    6     server    the remembered labels, in the order of the ids                       NoisyLabels ...
-    7     consumer  checks every number, makes the mechanism of its parameters           --
+    1     active    names mechanism and release, hashes its ids                          LabelsOpen.
+    2     server    checks ranges, policy, receipt; budget, unless the release exists    LabelsOpened.
+    3     active    its ids, in batches                                                  LabelIds ..., LabelIdsEnd.
+    4     server    looks every id up; refuses, after the last one, if any is unknown    nothing.
+                    or repeated, or if too few rows count.
+    5     server    unless the release exists: charges; then fits the mechanism to the   FittedRelease.
+                    dataset's labels, randomises all of them, and stores them
+    6     server    the stored labels, in the order of the ids                           NoisyLabels.
+    7     active    checks every number, makes the mechanism from its parameters         nothing.
 
 A release is (dataset, its version, settings, rows of a person, name): one fit, one draw of each label, one charge.
-Labels of different rows compose in parallel. Where the unit is a person, m rows of each are randomised, chosen by a
-secret hash of their ids; they compose one after the other, and are charged so. All others are withheld for good.
+Labels of different rows compose in parallel. If the unit is a person, m rows of each are randomised, chosen by a secret
+hash of their ids. They compose one after the other, and are charged so. All other rows are withheld for good.
 
 Departures: labels and noise are integers of a public grid; the estimate of a prior is a part of the release and is
-    charged with it. The charge comes before any estimate and any fit to one, so that how long they take, and whether
-    they fail, is paid for; a server that ends after it has the charge and never makes the release.
-Learns: the server, the ids; consumers, the noisy labels, the fitted mechanism with all its parameters, and which of
-    their rows are withheld (a matter of ids and persons, not of labels).
+    charged with it. The charge comes before any estimate and any fit to one, so their durations, and whether they fail,
+    are paid for. If the server ends after the charge, the charge stays and the release is never made.
+Learns: the server learns the ids. Active parties learn the noisy labels, the fitted mechanism with all its parameters,
+    and which of their rows are withheld (this depends on ids and persons, not on labels).
 """
 
 from __future__ import annotations
@@ -69,9 +69,9 @@ from blindfit.algorithms.randomness import UniformInt
 
 LABELS_A_MESSAGE = 2**16  # of at most ten bytes each
 MAX_IDS_A_MESSAGE = 2**20
-MOST_OUTPUT_STEPS = 2**53  # of a mechanism without bounds; larger integers are no reals of the grid
+MOST_OUTPUT_STEPS = 2**53  # of a mechanism without bounds; larger integers have no exact real on the grid
 WITHHELD = int(np.iinfo(np.int64).min)
-"""What is remembered of a row whose label is not released."""
+"""The stored value of a row whose label is not released."""
 
 Steps = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -84,16 +84,16 @@ R = TypeVar("R")
 
 TABLE = Table(
     "release_labels",
-    Arrow("1", ACTIVE, MEASUREMENT, LabelsOpen, ONCE, "what is asked for, and the hash of the ids"),
+    Arrow("1", ACTIVE, MEASUREMENT, LabelsOpen, ONCE, "the request, and the hash of the ids"),
     Arrow("2", MEASUREMENT, ACTIVE, LabelsOpened, ONCE, "whether the release was made before"),
     Arrow("3", ACTIVE, MEASUREMENT, LabelIds, CHUNKS, "ids"),
-    Arrow("3", ACTIVE, MEASUREMENT, LabelIdsEnd, ONCE, "that these were all"),
-    Arrow("5", MEASUREMENT, ACTIVE, FittedRelease, ONCE, "the mechanism, what it costs, a receipt"),
-    Arrow("6", MEASUREMENT, ACTIVE, NoisyLabels, CHUNKS, "noisy labels, and which rows have none"),
+    Arrow("3", ACTIVE, MEASUREMENT, LabelIdsEnd, ONCE, "the end of the ids"),
+    Arrow("5", MEASUREMENT, ACTIVE, FittedRelease, ONCE, "the mechanism, its cost, a receipt"),
+    Arrow("6", MEASUREMENT, ACTIVE, NoisyLabels, CHUNKS, "noisy labels, and the rows without one"),
 )
 
 
-# --- steps of the consumer -------------------------------------------------------------------------
+# --- steps of the active party ---------------------------------------------------------------------
 
 
 def step_1_open(
@@ -107,7 +107,7 @@ def step_1_open(
     receipt: tuple[bytes, bytes] = (b"", b""),
     session: str = "",
 ) -> LabelsOpen:
-    """The request; its id follows from the content."""
+    """Return the request; its id follows from the content."""
     content = ContentDigest()
     for batch in _batches(ids):
         content.update(batch)
@@ -130,12 +130,12 @@ def step_1_open(
 
 
 def _batches(ids: Sequence[str]) -> Iterator[WeightRows]:
-    """Ids as rows without any weight: hashed and cut into messages as those of an aggregate."""
+    """Return ids as rows without weights, hashed and cut into messages like those of an aggregate."""
     return ConsumerRows(tuple(ids), np.zeros((len(ids), 0), np.int32)).batches()
 
 
 def step_7_mechanism(release: FittedRelease, request: LabelsOpen, *, server: str) -> LabelMechanism:
-    """The mechanism that drew the labels; that it is the one asked for, and cost no more, is checked."""
+    """Return the mechanism that drew the labels; check that it was requested and costs no more."""
 
     def require(condition: bool, name: str, reason: str) -> None:
         if not condition:
@@ -161,10 +161,10 @@ def step_7_mechanism(release: FittedRelease, request: LabelsOpen, *, server: str
 
 
 def step_7_check_labels(piece: NoisyLabels, rows_before: int, support: Support, n_rows: int, *, server: str) -> Bits:
-    """Which of the piece's rows are withheld.
+    """Return which of the piece's rows are withheld.
 
     Raises:
-        MalformedMessage: a label that the mechanism never gives, or a wrong number of them.
+        MalformedMessage: a label that the mechanism never gives, or a wrong number of labels.
     """
 
     def require(condition: bool, name: str, reason: str) -> None:
@@ -213,7 +213,7 @@ class RollCall:
     rows: int = 0
 
     def add(self, batch: LabelIds, look_up: Callable[[Sequence[str]], None], *, consumer: str) -> None:
-        """Step 4 for one batch."""
+        """Do step 4 for one batch."""
         n = len(batch.ids)
         if not 0 < n <= MAX_IDS_A_MESSAGE:
             raise _error(consumer, "ids", f"not 1 to {MAX_IDS_A_MESSAGE} in a batch", "LabelIds")
@@ -237,7 +237,7 @@ def _error(culprit: str, name: str, reason: str, step: str) -> MalformedMessage:
 def step_5_fit(
     settings: MechanismSettings, labels: Floats, uniform: UniformInt, make: MakeMechanism = make_mechanism
 ) -> FittedMechanism:
-    """Raises RangeError: these settings make no mechanism."""
+    """Fit the mechanism; raise RangeError if these settings make no mechanism."""
     fitted = fit(settings, labels, uniform, make)
     if fitted.epsilon > settings.epsilon * (1 + 1e-9) or fitted.delta > settings.delta * (1 + 1e-9):
         raise RangeError(f"{settings.name} would cost epsilon {fitted.epsilon!r}, more than {settings.epsilon!r}")
@@ -245,7 +245,7 @@ def step_5_fit(
 
 
 def step_5_labels_to_fit(settings: MechanismSettings, blocks: Iterable[tuple[Floats, Bits]]) -> Floats:
-    """Those that the fit depends on: all that may be released, or none where no prior is estimated."""
+    """Return the labels on which the fit depends: all that may be released, or none without a prior's estimate."""
     if not settings.estimates_prior:
         return np.zeros(0)
     return np.concatenate([labels[eligible] for labels, eligible in blocks])
@@ -254,7 +254,7 @@ def step_5_labels_to_fit(settings: MechanismSettings, blocks: Iterable[tuple[Flo
 def step_5_randomise(
     mechanism: LabelMechanism, blocks: Iterable[tuple[Floats, Bits]], uniform: UniformInt
 ) -> Iterator[Steps]:
-    """Every label that may be released, randomised; the others are never even drawn."""
+    """Yield every label that may be released, randomised; the others are never even drawn."""
     for labels, eligible in blocks:
         steps = np.full(len(labels), WITHHELD, np.int64)
         steps[eligible] = mechanism.draw(mechanism.grid.steps(labels[eligible]), uniform)
@@ -269,7 +269,7 @@ def step_5_release(
     unit: str,
     receipt: tuple[bytes, bytes],
 ) -> FittedRelease:
-    """What is told of a fit."""
+    """Return the public facts about a fit."""
     return FittedRelease(
         parameters=json.dumps(fitted.mechanism.parameters(), allow_nan=False, sort_keys=True),
         epsilon=cost[0],
@@ -286,7 +286,7 @@ def step_5_release(
 
 
 def share_outside(fitted: FittedMechanism) -> float | None:
-    """A share, because the number of the dataset's rows is not told."""
+    """Return a share of the labels, not a number, because the number of the dataset's rows is not public."""
     mechanism, prior = fitted.mechanism, fitted.prior
     if prior is None or not isinstance(mechanism, IntervalMechanism):
         return None
@@ -294,7 +294,7 @@ def share_outside(fitted: FittedMechanism) -> float | None:
 
 
 def step_6_pieces(remembered: Steps) -> Iterator[NoisyLabels]:
-    """Remembered labels as they are sent."""
+    """Yield the stored labels in messages."""
     for start in range(0, len(remembered), LABELS_A_MESSAGE):
         steps = remembered[start : start + LABELS_A_MESSAGE]
         withheld = steps == WITHHELD
@@ -307,7 +307,7 @@ def step_6_pieces(remembered: Steps) -> Iterator[NoisyLabels]:
 
 @dataclass(frozen=True, repr=False)
 class Received:
-    """What a consumer has at the end; `steps` are on the mechanism's grid, 0 where withheld."""
+    """Result at the active party; `steps` are on the mechanism's grid, 0 where withheld."""
 
     release: FittedRelease
     mechanism: LabelMechanism
@@ -342,19 +342,19 @@ async def run_consumer(
 
 
 class Desk(Protocol):
-    """What the measurement server brings to its role: policy, ledger, labels, and a place for the ids meanwhile."""
+    """Operations of the measurement server: policy, ledger, labels, and a place for the ids meanwhile."""
 
     def admit(self, request: LabelsOpen) -> bool:
-        """Raises what refuses the request; whether its release was made before."""
+        """Raise if the request is refused; return whether its release was made before."""
 
     def look_up(self, ids: Sequence[str]) -> None:
-        """The same work whatever the ids; keeps them for step 6."""
+        """Look ids up, with the same work for all ids, and keep them for step 6."""
 
     def release(self, roll: RollCall) -> FittedRelease:
-        """Raises what is wrong with an id; charges, then draws and remembers; or what is remembered."""
+        """Raise if an id is refused; return the stored release, or charge, draw and store a new one."""
 
     def labels(self) -> Iterator[Steps]:
-        """The remembered labels in the order of the ids that came."""
+        """Return the remembered labels in the order of the ids that came."""
 
     def in_background(self, work: Callable[[], R]) -> Awaitable[R]: ...
 
@@ -390,7 +390,7 @@ async def receive_ids(request: LabelsOpen, consumer: str, channel: Channel, desk
 def run_locally(
     ids: Sequence[str], request: LabelsOpen, table: Mapping[str, float], uniform: UniformInt
 ) -> tuple[FittedRelease, Steps]:
-    """Unit = row, no ledger; the table's labels are randomised in its order, whatever rows are asked for."""
+    """Run both roles with unit = row and no ledger; the table's labels are randomised in its order, for any rows."""
     step_2_check(request, consumer="consumer")
     roll = RollCall(request)
     for batch in _batches(ids):

@@ -1,4 +1,4 @@
-"""A request for a release of labels: what is checked of it, what it costs, and the digests that name it."""
+"""A request for a release of labels: its checks, its cost, and the digests that name it."""
 
 from __future__ import annotations
 
@@ -23,12 +23,14 @@ MOST_ROWS_PER_PERSON = 2**16
 
 
 DIGEST = DigestFormat()
-"""How fields of a request are written in its digest and in its name; those of a mechanism begin with "settings."."""
+"""Form of a request's fields in its digest and in its name; a mechanism's fields begin with "settings."."""
 
 
 def step_2_check(request: LabelsOpen, *, consumer: str) -> None:
-    """Raises:
-    MalformedMessage: names the field that no server could serve.
+    """Check a request.
+
+    Raises:
+        MalformedMessage: no server could serve a field of the request; the error names the field.
     """
     settings, require = request.settings, begin_check(request, consumer=consumer)
     require(0 <= request.max_rows_per_person <= MOST_ROWS_PER_PERSON, "max_rows_per_person", "is out of range")
@@ -45,31 +47,31 @@ def step_2_check(request: LabelsOpen, *, consumer: str) -> None:
 
 
 def gaussian_steps(settings: MechanismSettings) -> float | None:
-    """The noise of the gaussian mechanism in grid steps, at least; None for the others."""
+    """Return the noise of the gaussian mechanism in grid steps, at least; None for the others."""
     if settings.name != "gaussian":
         return None
     return analytic_noise_multiplier(settings.epsilon, settings.delta) * settings.grid.cells
 
 
 def step_2_event(request: LabelsOpen, *, neighbours: str) -> ReleaseEvent:
-    """Return what the whole release costs: one row's label, or all labels of a person's rows in sequence."""
+    """Return the cost of the whole release: one row's label, or all labels of a person's rows in sequence."""
     settings, rows = request.settings, request.rows_per_unit
     if settings.name == "gaussian":
-        # Of the claim: the noise that keeps it on the integers is a little wider.
+        # The multiplier of the claim; the noise that keeps it on the integers is a little wider.
         multiplier = analytic_noise_multiplier(settings.epsilon, settings.delta) / rows**0.5
         return ReleaseEvent("gaussian", multiplier, neighbours)
     return ReleaseEvent.pure(rows * settings.epsilon, neighbours)
 
 
 def step_2_cost(request: LabelsOpen, event: ReleaseEvent) -> tuple[float, float]:
-    """Epsilon and delta of one unit."""
+    """Return epsilon and delta of one unit."""
     if event.mechanism == "pure":
         return request.rows_per_unit * request.settings.epsilon, 0.0
     return composed_epsilon([event], request.settings.delta), request.settings.delta
 
 
 def release_digest(request: LabelsOpen) -> bytes:
-    """Return the digest of what one fit, one draw and one charge are for. Neither the rows nor the requester count."""
+    """Return the digest that has one fit, one draw and one charge. It does not depend on the rows or the requester."""
     return parameters_digest(
         release_parameters(
             request.dataset, request.snapshot, request.max_rows_per_person, request.release, request.settings
@@ -78,7 +80,7 @@ def release_digest(request: LabelsOpen) -> bytes:
 
 
 def request_digest(request: LabelsOpen) -> bytes:
-    """One request id stands for one such digest."""
+    """Return the digest of a request; one request id stands for one such digest."""
     return parameters_digest({"release": release_digest(request).hex(), "rows": request.content_sha256.hex()})
 
 

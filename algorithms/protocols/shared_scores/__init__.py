@@ -1,27 +1,27 @@
-"""Joint prediction under a model that nobody holds: scores in secret shares, revealed to the active party alone.
+"""Joint prediction under a model that no party has: scores in secret shares, revealed only to the active party.
 
-Source: as falcon, whose seats, dealing and checks these are.
-Model: any number of data parties may deviate and collude, all but one, where the training had MACs; without them they
-    are believed to follow the protocol. The key node deals, under seeds of this session alone: it is trusted to deal
+Source: as falcon, which provides the seats, the dealing and the checks.
+Model: any number of data parties may deviate and collude, all but one, if the training had MACs; without MACs they are
+    believed to follow the protocol. The key node deals, under seeds of this session only: it is trusted to deal
     rightly, to forget, and to collude with nobody. Rows were aligned before (align).
 
     step  who        does                                                              sends
-    0     each P_j   says what its part of the model is; where each has weights of     ModelTold to all others
-                     its own, scores are summed (predict), and this ends here
-    1     key node   draws a seed for each data party; the MAC key is a sum            DealtSeed
-    2     key node   as the program asks: what the sums of the expanded seeds lack     Correction to the active party
-    3     each P_j   what it kept of the weights, and its rows, less masks             MaskedInput to every other
-    4     each P_j   X_j w_j for each j in shares; a passive party's clipped and       OpenedShares to every other
-                     rounded as its part says; all else that is opened is masked, but
-                     for one bit: whether all put in what they kept
-    5     each P_j   before that bit and the scores, and after: as in a training       CheckCommitment, CheckSeed
-                                                                                       ResidueCommitment, Residue
-    6     active     the scores, from under a mask that it alone knows                 --
+    0     each P_j   announces its part of the model. If each party has weights of     ModelTold to all others.
+                     its own, scores are summed (predict), and this ends here.
+    1     key node   draws a seed for each data party; the MAC key is a sum            DealtSeed.
+    2     key node   follows the program: what the sums of the expanded seeds lack     Correction to the active party.
+    3     each P_j   its kept shares of the weights, and its rows, less masks          MaskedInput to every other.
+    4     each P_j   X_j w_j for each j in shares; a passive party's part clipped      OpenedShares to every other.
+                     and rounded as announced. All other openings are masked, except
+                     one bit: whether all put in the shares that they kept.
+    5     each P_j   before that bit and the scores, and after: as in a training       CheckCommitment, CheckSeed,
+                                                                                       ResidueCommitment, Residue.
+    6     active     the scores, from under a mask that only it knows                  nothing.
 
 Departures from the paper: as falcon.
-Learns: the active party, the scores; of weights what scores of rows that it knows tell of its own columns', and with
-    one passive party, of what that party's part of each rounded score is. The passive parties, nothing. The key node,
-    how many rows and columns there are.
+Learns: the active party learns the scores. Scores of rows that it knows reveal something about the weights: about its
+    own columns' weights and, with one passive party, about that party's part of each rounded score. The passive parties
+    learn nothing. The key node learns the numbers of rows and columns.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ TABLE = Table(
         DATA,
         OpenedShares,
         ROUNDS,
-        "masked values, whether all put in what they kept, the active party's scores",
+        "masked values, whether all put in the shares that they kept, the active party's scores",
         SHARED,
     ),
     *arrows_of_check("5", 'a model in shares, of a training with falcon.security = "malicious"'),

@@ -1,4 +1,4 @@
-"""What a prediction in shares sends beside the messages of a training in shares."""
+"""Messages of a prediction in shares, in addition to those of a training in shares."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from blindfit.algorithms.messages import Integer, IntegerTensor, Real
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ModelTold:
-    """What the sender's part says of the model; all but `score_bits` is the same at all."""
+    """Facts about the model in the sender's part; all but `score_bits` are the same at all parties."""
 
-    columns: IntegerTensor  # of each data party in shares; none where each has weights of its own
+    columns: IntegerTensor  # of each data party in shares; empty if each party has its own weights
     kept_bits: Integer  # weights are in steps of 2^-kept_bits
     score_limit: Real  # a passive party's part of a score is clipped to it
     macs: Integer  # 1 where the weights have MACs
-    score_bits: Integer  # that the sender's part of a score has at most; 0: it is neither clipped nor rounded
+    score_bits: Integer  # most bits of the sender's part of a score; 0: it is neither clipped nor rounded
 
     @classmethod
     def of_open_weights(cls) -> ModelTold:

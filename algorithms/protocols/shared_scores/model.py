@@ -1,6 +1,6 @@
-"""One party's part of a model that nobody holds: how its own columns are scaled, and its shares of all weights.
+"""One party's part of a model that no party has: the scales of its own columns, and its shares of all weights.
 
-The shares are uniform by themselves. Whoever has the parts of all data parties has the model; short of one part,
+The shares are uniform by themselves. A person who has the parts of all data parties has the model; without one part,
 nothing of it.
 """
 
@@ -28,19 +28,20 @@ FEATURE_BOUND = 8.0  # as in training
 
 @dataclass(frozen=True, repr=False)
 class SharedModelPart:
-    """
+    """One party's part of a model in shares.
+
     Args:
-        data_parties: of the model: the active one, then the passive ones by name.
-        standardiser: of the party's columns; one that was constant in training is 0.
-        columns: of each data party in shares, the intercept included.
-        intercept: whether the active party's last is one.
+        data_parties: data parties of the model: the active one, then the passive ones by name.
+        standardiser: standardiser of the party's columns; a column that was constant in training is 0.
+        columns: number of columns of each data party in shares, with the intercept.
+        intercept: True if the active party's last column is an intercept.
         kept_bits: weights are in steps of 2^-kept_bits.
         score_limit, score_bits: the party's part of a score is clipped to the limit and has at most so many bits; 0: it
             is neither clipped nor rounded.
         trained_in: the session of the training, whose shares fit together.
 
     Raises:
-        DataError: this is no part of such a model.
+        DataError: this is not a part of such a model.
     """
 
     party: str
@@ -73,11 +74,11 @@ class SharedModelPart:
 
     @property
     def has_intercept(self) -> bool:
-        """Among its own columns."""
+        """True if one of the party's own columns is the intercept."""
         return self.intercept and self.role == "active"
 
     def rows(self, features: Features) -> npt.NDArray[np.int64]:
-        """(n, columns) raw features -> (n, own columns in shares), in steps of 2^-12.
+        """Convert (n, columns) raw features to (n, own columns in shares), in steps of 2^-12.
 
         Raises:
             DataError: a column is missing or comes twice, or a feature is not finite.
@@ -88,7 +89,7 @@ class SharedModelPart:
         return rows
 
     def predictions(self, scores: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-        """Scores in steps of 2^-42 -> probabilities."""
+        """Convert scores in steps of 2^-42 to probabilities."""
         return probabilities(scores)
 
     def to_dict(self) -> dict[str, Any]:
@@ -113,7 +114,7 @@ class SharedModelPart:
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> SharedModelPart:
-        """Raises DataError: not such a part; names the field, and no number of it."""
+        """Restore a part; raise DataError, which names the wrong field and no number of it."""
         fields.check_format(stored, FORMAT)
         intercept = stored.get("intercept")
         if not isinstance(intercept, bool):

@@ -1,4 +1,4 @@
-"""What is public of a prediction in shares, the same at every party."""
+"""The public parameters of a prediction in shares, the same at every party."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ from blindfit.algorithms.statistics.vertical.score_leaks import LEAST_SCORE_BITS
 
 MOST_KEPT_BITS = 24
 LARGEST_LIMIT = 64.0
-MOST_BITS = 57  # of a number that is clipped or rounded
+MOST_BITS = 57  # most bits of a number that is clipped or rounded
 
 
 @dataclass(frozen=True)
 class ScoringParameters:
-    """
+    """The public parameters of a prediction in shares.
+
     Attributes:
         data_parties: the chain, the active party first; it gets the dealer's corrections.
-        columns: of each of them, the active party's intercept, where there is one, as its last.
+        columns: number of columns of each data party; the active party's last one is the intercept, if there is one.
         kept_bits: weights are in steps of 2^-kept_bits.
         score_limit, score_bits: a party's part of a score is clipped to the limit and rounded to at most so many bits;
-            0: it goes into the sum as it is.
+            0: the part goes into the sum as it is.
     """
 
     data_parties: tuple[str, ...]
@@ -45,12 +46,12 @@ class ScoringParameters:
 
     @property
     def limit(self) -> int:
-        """In steps of 2^-scale."""
+        """Limit of a part of a score, in steps of 2^-scale."""
         return round(math.ldexp(self.score_limit, self.scale))
 
     @property
     def rounded(self) -> dict[int, int]:
-        """Of the parties whose part is: the bits that it loses."""
+        """Place of a party whose part is rounded -> the bits that the part loses."""
         return {
             place: bits_to_drop(bits, self.score_limit, self.scale)
             for place, bits in enumerate(self.score_bits)
@@ -58,12 +59,12 @@ class ScoringParameters:
         }
 
     def column_slice(self, place: int) -> slice:
-        """Return the place of a party's columns among all."""
+        """Return the places of a party's columns among all."""
         start = sum(self.columns[:place])
         return slice(start, start + self.columns[place])
 
     def check(self) -> None:
-        """Raises RangeError: there is nothing to score, or numbers do not fit into the field."""
+        """Raise RangeError if there is nothing to score, or numbers do not fit into the field."""
         if self.rows < 1:
             raise RangeError("there is no row to score")
         largest = sum(self.columns) * FEATURE_BOUND * WEIGHT_BOUND + self.score_limit
@@ -75,12 +76,13 @@ class ScoringParameters:
 def parameters_of(
     told: Mapping[str, ModelTold], data_parties: Sequence[str], key_node: str, rows: int
 ) -> ScoringParameters:
-    """
+    """Return the parameters that follow from the data parties' announcements.
+
     Args:
-        told: by each data party, all of one model in shares.
+        told: announcement of each data party, all of one model in shares.
 
     Raises:
-        MalformedMessage: names who told what no model has, or what the first party did not.
+        MalformedMessage: a party announced what no model has, or what the first party did not; the error names it.
     """
     first = told[data_parties[0]]
     for name in data_parties:
@@ -119,7 +121,7 @@ def _require(condition: bool, culprit: str, field: str, reason: str) -> None:
 
 
 def bits_to_drop(bits: int, limit: float, scale: int) -> int:
-    """Return the fewest bits that a part must lose, of 2^-scale, to have at most `bits` bits."""
+    """Return the fewest bits that a part, in steps of 2^-scale, must lose to have at most `bits` bits."""
     dropped = 0
     while part_bits(limit, scale, dropped) > bits:
         dropped += 1
@@ -127,6 +129,6 @@ def bits_to_drop(bits: int, limit: float, scale: int) -> int:
 
 
 def part_bits(limit: float, scale: int, dropped: int) -> float:
-    """log2 of how many parts of a score there can be."""
+    """Return log2 of the number of possible parts of a score."""
     most = round(math.ldexp(limit, scale))
     return math.log2((most >> dropped) - (-most >> dropped) + 1)

@@ -1,4 +1,4 @@
-"""A prediction in shares: the program that every seat goes through, the dealer's without data."""
+"""A prediction in shares: the program of every seat; the dealer's seat has no data."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from blindfit.algorithms.sharing.kept import KeptShares
 from blindfit.algorithms.sharing.products import SecretMatrix
 from blindfit.algorithms.sharing.shares import Share, join
 
-BLOCK_PARTS = 4096  # rounded at once: the comparisons of each take some 17 kB of what is dealt
+BLOCK_PARTS = 4096  # rounded at once: the comparisons of each take some 17 kB of dealt randomness
 ACTIVE = 0  # the active party's place
 
 
 @dataclass(frozen=True, repr=False)
 class HeldRows:
-    """What a data party holds.
+    """The data of one data party.
 
     Attributes:
         features: (rows, own columns), integers at FEATURE_BITS; the active party's intercept as its last column.
-        kept: its shares of all weights.
+        kept: the party's shares of all weights.
     """
 
     features: npt.NDArray[np.int64]
@@ -42,12 +42,12 @@ async def run_program(
     report: Callable[[int], None] = lambda _rows: None,
     before_scores: Callable[[], None] = lambda: None,
 ) -> npt.NDArray[np.int64] | None:
-    """Steps 3 to 6; the scores in steps of 2^-scale at the active party, elsewhere None.
+    """Do steps 3 to 6; return the scores in steps of 2^-scale at the active party, None elsewhere.
 
     Args:
-        held: None at the dealer.
-        report: rows that are scored.
-        before_scores: before they are revealed; may raise.
+        held: data of a data party; None at the dealer.
+        report: function of the number of rows that are scored.
+        before_scores: function that is called before the scores are revealed; it may raise.
     """
     kept = None if held is None else held.kept
     weights = await take_up(seat, len(p.columns), sum(p.columns), kept, macs=p.macs)
@@ -78,10 +78,11 @@ async def _score(seat: Seat, p: ScoringParameters, block: SecretMatrix, weights:
 
 
 async def _round(seat: Seat, p: ScoringParameters, parts: list[Share]) -> list[Share]:
-    """The parts that are clipped and rounded down, to the middle of each step: all in one go, the finest of them
-    shifted up to lose as many bits as the coarsest.
+    """Return the parts, clipped and rounded down to the middle of each step.
 
-    Not the sum but each part: the sum's rest is what others choose, and who shifts it finds where a part is rounded.
+    All parts are rounded at once: the finest are shifted up, to lose as many bits as the coarsest. Each part is
+    rounded, not the sum: others choose the rest of the sum, and by shifting it a party could find where the steps of a
+    part lie.
     """
     most, n = max(p.rounded.values()), len(parts[0])
     shifts = {place: most - dropped for place, dropped in p.rounded.items()}

@@ -21,10 +21,10 @@ from blindfit.algorithms.sharing.prg import Seed
 async def tell_all(
     mine: ModelTold, me: str, data_parties: Sequence[str], key_node: str, channel: Channel
 ) -> Mapping[str, ModelTold]:
-    """Step 0, at a data party: what every data party said, this one included.
+    """Do step 0 at a data party: return the announcements of all data parties, with this one's own.
 
     Raises:
-        MalformedMessage: one has weights of its own, and another shares.
+        MalformedMessage: one party has weights of its own, and another has shares.
     """
     others = [name for name in data_parties if name != me]
     for other in (*others, key_node):
@@ -34,7 +34,7 @@ async def tell_all(
 
 
 async def hear_at_key_node(data_parties: Sequence[str], channel: Channel) -> Mapping[str, ModelTold]:
-    """The same at the key node."""
+    """Do step 0 at the key node: return the announcements of all data parties."""
     told = {name: await channel.receive(name, ModelTold) for name in data_parties}
     return _of_one_kind(told, told[data_parties[0]])
 
@@ -42,7 +42,7 @@ async def hear_at_key_node(data_parties: Sequence[str], channel: Channel) -> Map
 def _of_one_kind(told: Mapping[str, ModelTold], first: ModelTold) -> Mapping[str, ModelTold]:
     for name, one in told.items():
         if one.is_shared != first.is_shared:
-            reason = "are told of a model in shares by some of the data parties alone"
+            reason = "are announced for a model in shares by only some of the data parties"
             raise MalformedMessage(culprit=name, field="columns", reason=reason, step="ModelTold")
     return told
 
@@ -58,13 +58,13 @@ async def run_data_party(
     before_scores: Callable[[], None] = lambda: None,
     uniform: UniformInt = system_uniform,
 ) -> npt.NDArray[np.int64] | None:
-    """Steps 1 and 3 to 6, as `run_program`.
+    """Do steps 1 and 3 to 6; see `run_program`.
 
     Args:
         run: the session's name.
 
     Raises:
-        SharesDoNotFit, MacCheckFailed, MalformedMessage: and nothing was revealed.
+        SharesDoNotFit, MacCheckFailed, MalformedMessage: nothing was revealed.
     """
     parameters.check()
     seed = await receive_seed(parameters.key_node, channel)
@@ -83,10 +83,10 @@ async def run_key_node(
     report: Callable[[int], None] = lambda _rows: None,
     seeds: Sequence[Seed] | None = None,
 ) -> None:
-    """Steps 1 and 2, through the same program.
+    """Do steps 1 and 2, through the same program.
 
     Args:
-        seeds: of the data parties; None: at random, and for this session alone.
+        seeds: seeds of the data parties; None: random seeds, only for this session.
     """
     parameters.check()
     seeds = seeds or [Seed.random() for _ in parameters.data_parties]

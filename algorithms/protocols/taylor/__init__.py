@@ -5,46 +5,47 @@ Model: semi-honest; the key node colludes with nobody. One active party (labels)
     order, the chain. theta, X and y never leave their owners. Trains on rows that were aligned before (align, link).
 
     step  who        does                                                               sends
-    0     key node   key pair                                                           TaylorKey
-    0     active     [[f]] = [[m]] o c: class weights, where used                       RowFactors
-    0     active     [[f o y]] on the hold-out rows                                     HoldOutLabels
-    0     passive    [[mu]] = X_H^T [[f o y]], kept                                     --
-    1     active     on batch S: [[w]] = [[f]] o (2a z_A - b y + n), re-randomised      ChainedResiduals
+    0     key node   key pair                                                           TaylorKey.
+    0     active     [[f]] = [[m]] o c: class weights, if used                          RowFactors.
+    0     active     [[f o y]] on the hold-out rows                                     HoldOutLabels.
+    0     passive    [[mu]] = X_H^T [[f o y]], kept                                     nothing.
+    1     active     on batch S: [[w]] = [[f]] o (2a z_A - b y + n), re-randomised      ChainedResiduals.
     2     passive    [[w]] <- [[w]] + [[f]] o 2a z_p, re-randomised                     ChainedResiduals to the next,
-                                                                                        the last: Residuals to all
-    3     each       [[g]] = X_S^T [[w]], packed, plus rho, re-randomised               MaskedGradient
-    4     key node   decrypts, adds noise                                               NoisyGradient to its owner
-    5     each       theta <- theta - rate ((g + noise) / s + l2 theta)                 --
-    6     active     each epoch, hold-out: [[f o z_A]], [[loss of z_A]]                 PartialLoss
+                                                                                        the last: Residuals to all.
+    3     each       [[g]] = X_S^T [[w]], packed, plus rho, re-randomised               MaskedGradient.
+    4     key node   decrypts, adds noise                                               NoisyGradient to its owner.
+    5     each       theta <- theta - rate ((g + noise) / s + l2 theta)                 nothing.
+    6     active     each epoch, hold-out: [[f o z_A]], [[loss of z_A]]                 PartialLoss.
     6     passive    adds 2a z_p . [[f o z_before]] + a [[f]] . z_p^2 - b theta . mu    PartialLoss to the next,
-                                                                                        the last: HoldOutLoss
-    7     key node   decrypts the loss; patience                                        Verdict to all
-    7     key node   after all folds of a grid, two rounded numbers of each point       GridFigures to the active party
-    7     key node   and which point is best                                            GridChoice to all
-    8     active     once, hold-out, masked: [[f o z_A]], sums of [[f]],                PartialSums
+                                                                                        the last: HoldOutLoss.
+    7     key node   decrypts the loss; patience                                        Verdict to all.
+    7     key node   after all folds of a grid, two rounded numbers of each point       GridFigures to the active party.
+    7     key node   and the best point                                                 GridChoice to all.
+    8     active     once, hold-out, masked: [[f o z_A]], sums of [[f]],                PartialSums.
                      [[f y]], [[f z_A]], a [[f z_A^2]], b [[f y z_A]]
     8     passive    adds its scores to both, as in step 6                              PartialSums to the next,
-                                                                                        the last: CalibrationSums
-    9     key node   decrypts the five sums: slope and offset of the log odds, rounded  Calibration to the active party
+                                                                                        the last: CalibrationSums.
+    9     key node   decrypts the five sums: slope and offset of the log odds, rounded  Calibration to the active party.
 
-    f_i multiplies row i: 1 without a mask (then nothing is sent and factors are plain), the mask's 0 or 1 (then all
-    hold [[m]] from the alignment), a class's weight c_i, or both. n is the jitter of each row, drawn once. a and b are
-    those of statistics.taylor. The loss is the mean of f_i loss_i over the slots, as the gradient is.
+    f_i multiplies row i. Without a mask it is 1; then nothing is sent and factors are plain. With a mask it is the
+    mask's 0 or 1; then all have [[m]] from the alignment. It can be a class's weight c_i, or both. Let n be the jitter
+    of each row, drawn once. The factors a and b are those of statistics.taylor. The loss is the mean of f_i loss_i over
+    the slots, as the gradient is.
 
-    Where the job has a grid, steps 0 to 5 run for each fold of each point first, and steps 6 and 7 after the last epoch
-    of each.
+    If the job has a grid, steps 0 to 5 run for each fold of each point first, and steps 6 and 7 after the last epoch of
+    each.
 
-    Under label DP the key node adds two noises: one that it keeps for each batch, which covers the labels (-b y never
-    changes, so all epochs are one release, of sensitivity b D R), and the fresh one of every answer, which covers
-    features in differences of gradients, where what is kept cancels. There is no jitter then, and no step 6.
+    Under label DP the key node adds two noises. One is kept for each batch and covers the labels: -b y never changes,
+    so all epochs are one release, of sensitivity b D R. The other is drawn for every answer and covers features in
+    differences of gradients, where the kept noise cancels. There is no jitter then, and no step 6.
 
-Departures from the paper: the corrections 2 theta.mu / 4h, u' = (u o u), v = log 2 / h; the mean over a batch is of its
-    slots; every ciphertext is re-randomised before it leaves (else the active party divides what comes back by what it
-    sent and reads 2a z_p); gradients are masked, packed and noised; any number of passive parties.
-Learns: each party, its own noisy gradients; the key node, masked gradients, the hold-out loss of each epoch, which it
-    tells as "go on" or "stop", and after linkage five sums over the hold-out rows that match, of which it tells the
-    active party a slope and an offset in steps of 1/32; nobody else's weights, scores or labels. What gradients give
-    away, and the defences, is in docs/threat-model.md.
+Departures from the paper: the corrections 2 theta.mu / 4h, u' = (u o u), v = log 2 / h. The mean over a batch is over
+    its slots. Every ciphertext is re-randomised before it leaves: otherwise the active party could divide the answer by
+    what it sent and read 2a z_p. Gradients are masked, packed and noised. There can be any number of passive parties.
+Learns: each party learns its own noisy gradients. The key node learns masked gradients and the hold-out loss of each
+    epoch, which it announces as "go on" or "stop". After linkage it also learns five sums over the hold-out rows that
+    match, and sends the active party a slope and an offset in steps of 1/32. Nobody learns another party's weights,
+    scores or labels. What gradients reveal, and the defences, is in docs/explanation/threat_model/index.md.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Slope and offset of a Taylor model where nobody may see a row's score: steps 8 and 9, from five sums under the mask.
+"""Slope and offset of a Taylor model if no party may see a row's score: steps 8 and 9, from five sums under the mask.
 
-Source: Fisher's discriminant: scores that are normal in each class, with one variance s^2 and means m+ and m-, have log
-odds (m+ - m-) / s^2 z + log(n+ / n-) - (m+^2 - m-^2) / (2 s^2). Sums of f, f y, f z, f z^2 and f y z over the hold-out
-rows, y = 1 or -1, hold all of it.
+Source: Fisher's discriminant. Scores that are normal in each class, with one variance s^2 and means m+ and m-, have log
+odds (m+ - m-) / s^2 z + log(n+ / n-) - (m+^2 - m-^2) / (2 s^2). The sums of f, f y, f z, f z^2 and f y z over the
+hold-out rows, y = 1 or -1, determine all of these.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from blindfit.algorithms.statistics.vertical.row_plan import Rows
 
 SUMS = 5  # of f, f y, f z, a f z^2, b f y z
 LEAST_OF_A_CLASS = 5  # rows, or their class weights
-STEPS_OF_A_UNIT = 32  # of slope and offset, as told: finer would tell more of the rows and no better
+STEPS_OF_A_UNIT = 32  # of slope and offset, as sent: finer steps would reveal more of the rows and help nothing
 MOST = 32  # of both
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Moments:
-    """Of hold-out rows that match: sums weighted by f, y = 1 or -1."""
+    """Sums over hold-out rows that match, weighted by f, y = 1 or -1."""
 
     weight: float
     y: float
@@ -46,7 +46,7 @@ class Moments:
 
 
 def step_8_start(seat: DataSeat, rows: Rows, grid: Grid) -> tuple[Fresh, Fresh]:
-    """[[f o z_A]] and the five sums of the active party's own scores."""
+    """Return [[f o z_A]] and the five sums of the active party's own scores."""
     y, (_, scores) = labels_of(seat)[rows], shrink_and_score(seat, rows, grid)
     scores_enc = weigh(seat, rows, score_steps(scores, grid), grid, grid.score_bits, grid.score_bound)
     a, b = grid.loss.square, grid.loss.cross
@@ -58,7 +58,7 @@ def step_8_start(seat: DataSeat, rows: Rows, grid: Grid) -> tuple[Fresh, Fresh]:
 def step_8_sums(
     seat: DataSeat, rows: Rows, grid: Grid, scores_enc: Encrypted, sums_enc: Encrypted, mu_enc: Encrypted
 ) -> Fresh:
-    """The five sums with this party's scores, re-randomised; `scores_enc` are those of the parties before."""
+    """Return the five sums with this party's scores, re-randomised; `scores_enc` are earlier parties' scores."""
     weights, scores = shrink_and_score(seat, rows, grid)
     a, none = grid.loss.square, np.zeros(len(rows))
     own = _sum(seat, rows, np.column_stack([none, none, scores, a * scores**2, none]), grid)
@@ -72,10 +72,10 @@ def step_8_sums(
 
 
 def step_9_calibration(seat: DataSeat, told: Calibration, key_node: str) -> Platt:
-    """What the key node told, at the active party, for rows that count alike: class weights move the offset alone.
+    """Read the key node's answer, for rows that count alike: class weights change only the offset.
 
     Raises:
-        MalformedMessage: no slope above 0 and no offset in their range.
+        MalformedMessage: slope or offset is out of range.
     """
     if not 0 <= told.slope <= MOST * STEPS_OF_A_UNIT or not abs(told.offset) <= MOST * STEPS_OF_A_UNIT:
         raise MalformedMessage(culprit=key_node, field="slope", reason="passes its range", step="Calibration")
@@ -92,7 +92,7 @@ def step_9_calibration(seat: DataSeat, told: Calibration, key_node: str) -> Plat
 
 
 def _sum(seat: DataSeat, rows: Rows, terms: Floats, grid: Grid) -> Encrypted:
-    """[[sum f_i terms_i]] at loss_bits."""
+    """Return [[sum f_i terms_i]] at loss_bits."""
     if seat.factors_enc is None:
         raise LocalProtocolError("sums under the mask need a mask")
     fixed = Fixed.from_reals(terms, 2 * grid.score_bits)
@@ -103,7 +103,7 @@ def _sum(seat: DataSeat, rows: Rows, terms: Floats, grid: Grid) -> Encrypted:
 
 
 def step_9_told(seat: KeySeat, sums_enc: Encrypted, parameters: TaylorParameters) -> Calibration:
-    """Takes the sums and says slope and offset, in steps; slope 0 where the rows do not tell.
+    """Return slope and offset from the sums, in steps; slope 0 if the rows do not determine them.
 
     Raises:
         MalformedMessage: a plaintext is larger than such a sum can be.
@@ -128,7 +128,7 @@ def calibration_of(sums: Sequence[float], grid: Grid) -> Calibration:
 
 
 def fit_moments(moments: Moments) -> Platt | None:
-    """None where the rows do not tell: they are few, one class hardly is among them, or scores say nothing."""
+    """Return slope and offset; None if rows are few, one class is rare, or scores do not separate the classes."""
     positives, negatives = (moments.weight + moments.y) / 2, (moments.weight - moments.y) / 2
     if moments.weight < LEAST_ROWS or min(positives, negatives) < LEAST_OF_A_CLASS:
         return None

@@ -19,18 +19,18 @@ from blindfit.algorithms.statistics.vertical.row_plan import Rows
 
 
 def step_0_labels(seat: DataSeat, rows: Rows, grid: Grid) -> Fresh:
-    """[[f o y]] on the hold-out rows."""
+    """Return [[f o y]] on the hold-out rows."""
     y = Fixed.from_reals(labels_of(seat)[rows], grid.label_bits).values
     return weigh(seat, rows, y, grid, grid.label_bits, LABEL_TERM_BOUND << grid.label_bits)
 
 
 def step_0_mu(seat: DataSeat, rows: Rows, grid: Grid, labels_enc: Encrypted) -> Encrypted:
-    """[[mu]] = X_H^T [[f o y]], once for the whole training."""
+    """Return [[mu]] = X_H^T [[f o y]], once for the whole training."""
     return columns_dot(Fixed(seat.features[rows], grid.feature_bits), labels_enc, workers=seat.workers)
 
 
 def step_6_start(seat: DataSeat, rows: Rows, grid: Grid) -> tuple[Fresh, Fresh]:
-    """[[f o z_A]] and [[sum f (c - b y z_A + a z_A^2)]]."""
+    """Return [[f o z_A]] and [[sum f (c - b y z_A + a z_A^2)]]."""
     y, (_, scores) = labels_of(seat)[rows], shrink_and_score(seat, rows, grid)
     scores_enc = weigh(seat, rows, score_steps(scores, grid), grid, grid.score_bits, grid.score_bound)
     losses = grid.loss.constants(y) - grid.loss.cross * y * scores + grid.loss.square * scores**2
@@ -41,10 +41,10 @@ def step_6_start(seat: DataSeat, rows: Rows, grid: Grid) -> tuple[Fresh, Fresh]:
 def step_6_loss(
     seat: DataSeat, rows: Rows, grid: Grid, scores_enc: Encrypted, loss_enc: Encrypted, mu_enc: Encrypted
 ) -> Fresh:
-    """The loss with this party's scores, re-randomised; `scores_enc` are those of the parties before.
+    """Return the loss with this party's scores, re-randomised; `scores_enc` are the scores of the parties before.
 
-    The operations' bound of the loss is checked against the key; the bound that it leaves with is the smaller one that
-    every mean of such losses keeps to (Grid.loss_bound), whatever the weights.
+    The operations' bound of the loss is checked against the key. The loss leaves with a smaller bound, which every mean
+    of such losses keeps for all weights (Grid.loss_bound).
     """
     weights, scores = shrink_and_score(seat, rows, grid)
     cross = Fixed.from_reals(2 * grid.loss.square * scores[:, None], grid.score_bits)
@@ -58,7 +58,7 @@ def step_6_loss(
 
 
 def step_6_scores(seat: DataSeat, rows: Rows, grid: Grid, scores_enc: Encrypted) -> Fresh:
-    """The scores of the parties so far, re-randomised, for the next in the chain."""
+    """Return the scores of the parties so far, re-randomised, for the next in the chain."""
     own = score_steps(shrink_and_score(seat, rows, grid)[1], grid)
     bound = scores_enc.bound + grid.score_bound * grid.factor_bound
     scores_enc = bound_vector(add_weighted(seat, rows, scores_enc, own, grid.score_bits), bound)
@@ -72,7 +72,7 @@ def labels_of(seat: DataSeat) -> Floats:
 
 
 def shrink_and_score(seat: DataSeat, rows: Rows, grid: Grid) -> tuple[Floats, Floats]:
-    """Return the party's weights, shrunk to what the protocol's numbers hold, and its scores of the rows by them."""
+    """Return the party's weights, shrunk to the protocol's range, and its scores of the rows by them."""
     features = seat.features[rows]
     weights = grid.shrink(features, seat.optimiser.weights)
     return weights, grid.scores(features, weights)
@@ -84,7 +84,7 @@ def score_steps(scores: Floats, grid: Grid) -> Rows:
 
 
 def _weighted_sum(seat: DataSeat, rows: Rows, losses: Floats, grid: Grid) -> Encrypted:
-    """[[sum f_i losses_i]] at loss_bits; un-randomised where factors are plain."""
+    """Return [[sum f_i losses_i]] at loss_bits; not randomised if factors are plain."""
     fixed = Fixed.from_reals(losses[:, None], 2 * grid.score_bits)
     if seat.factors_enc is not None:
         return columns_dot(fixed, seat.factors_enc.take(rows.tolist()), workers=seat.workers)
@@ -96,7 +96,7 @@ def _weighted_sum(seat: DataSeat, rows: Rows, losses: Floats, grid: Grid) -> Enc
 
 
 def label_product(weights: Floats, mu_enc: Encrypted, grid: Grid) -> Encrypted:
-    """[[-b theta . mu]] at loss_bits."""
+    """Return [[-b theta . mu]] at loss_bits."""
     bits = grid.loss_bits - mu_enc.frac_bits
     return columns_dot(Fixed.from_reals(-grid.loss.cross * weights[:, None], bits), mu_enc)
 
@@ -105,7 +105,7 @@ def label_product(weights: Floats, mu_enc: Encrypted, grid: Grid) -> Encrypted:
 
 
 def step_7_verdict(seat: KeySeat, loss_enc: Encrypted, rows: int, parameters: TaylorParameters) -> Verdict:
-    """Says whether training goes on, by the mean loss of the hold-out rows, or under a mask by its share of the first.
+    """Decide whether training goes on, by the hold-out rows' mean loss, or under a mask by its share of the first.
 
     Raises:
         MalformedMessage: the plaintext is larger than a loss can be.

@@ -1,4 +1,4 @@
-"""The specification of a Taylor training: all seats in one process, no channel."""
+"""The specification of a Taylor training: all roles in one process, no channel."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from blindfit.algorithms.statistics.vertical.row_plan import RowPlan, Rows
 
 
 def run_locally(seats: Sequence[DataSeat], key_seat: KeySeat, plan: RowPlan, parameters: TaylorParameters) -> int:
-    """What the roles compute, on one page; returns how many epochs ran. `seats`: the chain, the active party first."""
+    """Compute what the roles compute; return how many epochs ran. `seats`: the chain, the active party first."""
     check_parameters(parameters, [len(batch) for batch in plan.batches], len(plan.validation))
     for seat in seats:
         check_seat(seat, plan, parameters)

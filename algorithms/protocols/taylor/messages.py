@@ -66,7 +66,7 @@ class CalibrationSums:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Calibration:
-    slope: Integer  # in steps of 1/32; 0 where the rows do not tell
+    slope: Integer  # in steps of 1/32; 0 if the rows do not determine it
     offset: Integer
 
 

@@ -1,4 +1,4 @@
-"""How many randomisers a data party draws: one for each ciphertext that it makes to be sent."""
+"""The number of randomisers that a data party draws: one for each ciphertext that it sends."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from blindfit.algorithms.statistics.vertical.row_plan import RowPlan
 def randomisers_needed(
     party: str, public_key: PublicKey, plan: RowPlan, rows: int, parameters: TaylorParameters, epochs: int
 ) -> int:
-    """For so many epochs, none of which patience ends, of a training whose aligned rows are `rows`."""
+    """Count them for `epochs` epochs that patience does not end, with `rows` aligned rows."""
     held_out, to_the_next = len(plan.validation), party != parameters.last
     needed = 0
     for batch in plan.batches:

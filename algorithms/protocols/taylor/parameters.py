@@ -1,4 +1,4 @@
-"""What a Taylor training agrees on, what each seat holds, and what is checked before the first ciphertext."""
+"""The parameters of a Taylor training, the data of each seat, and the checks before the first ciphertext."""
 
 from __future__ import annotations
 
@@ -23,24 +23,26 @@ from blindfit.algorithms.workers import THIS_PROCESS, Workers
 
 Floats = npt.NDArray[np.float64]
 Encrypted = EncryptedVector[Ciphertext]
-NOISE_REACH = 64  # standard deviations: no noise goes so far
+NOISE_REACH = 64  # standard deviations: no noise is so large
 
 
 @dataclass(frozen=True, slots=True)
 class TaylorParameters:
-    """Public: the same at every party.
+    """Public parameters: the same at every party.
 
     Attributes:
         data_parties: the chain, the active party first.
-        columns: of each data party, in the same order.
-        encrypted_factors: rows have factors that the active party alone knows (class weights), and sends encrypted.
-        masked: rows have a mask, which every data party holds encrypted since the alignment.
-        noise_std: of the key node's fresh noise on every coordinate of a batch's sum, in units of the features.
-        kept_noise_std: of what it adds to that under label DP: drawn once for each batch, the same in every epoch; 0
-            without label DP.
-        hold_out_loss: whether step 6 runs; without it every epoch runs.
-        judged_at_end: step 6 runs after the last epoch only.
-        calibrate: whether steps 8 and 9 run, of a logistic model over rows with a mask and a hold-out loss.
+        columns: number of columns of each data party, in the same order.
+        encrypted_factors: True if rows have factors that only the active party knows (class weights); it sends them
+            encrypted.
+        masked: True if rows have a mask, which every data party has encrypted since the alignment.
+        noise_std: deviation of the key node's fresh noise on every coordinate of a batch's sum, in units of the
+            features.
+        kept_noise_std: deviation of the noise that it adds to that under label DP, drawn once for each batch and the
+            same in every epoch; 0 without label DP.
+        hold_out_loss: True if step 6 runs; without it every epoch runs.
+        judged_at_end: True if step 6 runs only after the last epoch.
+        calibrate: True if steps 8 and 9 run, for a logistic model over rows with a mask and a hold-out loss.
     """
 
     data_parties: tuple[str, ...]
@@ -87,17 +89,17 @@ class TaylorParameters:
 
 @dataclass(slots=True, repr=False)
 class DataSeat:
-    """One data party's own: rows in the common order, weights, randomness.
+    """The data of one data party: rows in the common order, weights, randomness.
 
     Attributes:
         features: (rows, k) integers of the grid.
         label_terms: (rows,) -b y + n, at the active party; None elsewhere.
         y: (rows,) at the active party.
         factors: (rows,) class weights in steps, at the active party.
-        mask_enc: (rows,) [[m]] where there is a mask.
-        factors_enc: (rows,) [[f]], which step 0 sets: the mask, or what the active party makes of it.
-        uniform: for the masks rho.
-        platt: of the log odds, which step 9 sets at the active party.
+        mask_enc: (rows,) [[m]], if there is a mask.
+        factors_enc: (rows,) [[f]], which step 0 sets: the mask, or the active party's product with it.
+        uniform: randomness of the masks rho.
+        platt: slope and offset of the log odds, which step 9 sets at the active party.
     """
 
     name: str
@@ -116,7 +118,7 @@ class DataSeat:
 
 @dataclass(slots=True, repr=False)
 class KeySeat:
-    """The key node's own: the private key, and the secret that its noise is drawn from, the same when resumed."""
+    """The data of the key node: the private key, and the secret of its noise, the same after a resume."""
 
     private_key: PrivateKey
     noise_key: bytes
@@ -124,16 +126,16 @@ class KeySeat:
     threads: int = 1
 
 
-# --- what is checked before the first ciphertext --------------------------------------------------------
+# --- checks before the first ciphertext --------------------------------------------------------
 
 
 def check_parameters(parameters: TaylorParameters, batch_rows: Sequence[int], validation_rows: int) -> None:
-    """That no number of this training can pass what holds it, and that what is combined may be.
+    """Check that every number of this training fits, and that its options can be combined.
 
     Raises:
         RangeError: a bound does not fit under the key, in a slot or in 62 bits.
-        ConfigError: too few parties, or no rows where there must be some.
-        PrivacyError: label DP with something that would break its claim.
+        ConfigError: too few parties, or no rows where rows are needed.
+        PrivacyError: label DP with an option that would break its claim.
     """
     if len(parameters.data_parties) < 2 or parameters.grid.data_parties != len(parameters.data_parties):
         raise ConfigError("a training has an active and at least one passive party, and a grid for as many")
@@ -143,22 +145,22 @@ def check_parameters(parameters: TaylorParameters, batch_rows: Sequence[int], va
         raise ConfigError("a training has batches of at least one row")
     if parameters.hold_out_loss and validation_rows < 1:
         raise ConfigError(
-            "no row is held out, so there is no loss to stop by", hint="set taylor.validation_fraction to more than 0"
+            "no row is held out, so there is no hold-out loss", hint="set taylor.validation_fraction to more than 0"
         )
     if parameters.calibrate and not (parameters.masked and parameters.hold_out_loss):
-        raise ConfigError("sums under the mask need a mask, and rows that are held out")
+        raise ConfigError("sums under the mask need a mask and held-out rows")
     if not parameters.encrypted_factors and (parameters.grid.factor_bits, parameters.grid.factor_bound) != (0, 1):
-        raise ConfigError("the grid has room for class weights, and there are none")
+        raise ConfigError("the grid has bits for class weights, but the rows have no class weights")
     if parameters.has_label_dp and parameters.encrypted_factors:
-        raise PrivacyError("class weights break label DP: what a label changes would grow with the score")
+        raise PrivacyError("class weights break label DP: the effect of a label would grow with the score")
     if parameters.has_label_dp and parameters.hold_out_loss:
         raise PrivacyError(
-            "stopping by the hold-out loss breaks label DP: it tells of the labels",
+            "stopping by the hold-out loss breaks label DP: the loss reveals something about the labels",
             hint="fix the number of epochs: set taylor.validation_fraction = 0",
         )
     if 0 < math.ldexp(parameters.kept_noise_std, parameters.grid.gradient_bits) < LEAST_STD_STEPS:
         raise PrivacyError(
-            "label DP's noise is of a few steps of the gradients' grid, on which its law is not the one accounted for",
+            "label DP's noise has only a few steps of the gradients' grid, so its law differs from the one charged",
             hint="raise taylor.norm_bound",
         )
     _check_bounds(parameters, max(batch_rows), validation_rows)
@@ -187,10 +189,10 @@ def _check_bounds(parameters: TaylorParameters, batch_rows: int, validation_rows
 
 
 def check_seat(seat: DataSeat, plan: RowPlan, parameters: TaylorParameters) -> None:
-    """That a party's own rows are what the parameters say.
+    """Check that a party's own rows fit the parameters.
 
     Raises:
-        LocalProtocolError: something is missing, or has another shape.
+        LocalProtocolError: a field is missing, or has another shape.
         RangeError: a feature passes the grid's bound.
     """
     rows, grid = len(seat.features), parameters.grid
@@ -207,7 +209,7 @@ def check_seat(seat: DataSeat, plan: RowPlan, parameters: TaylorParameters) -> N
         "mask_enc": _wrong_mask(seat.mask_enc, rows) if parameters.masked else seat.mask_enc is not None,
     }
     for name in (name for name, is_wrong in wrong.items() if is_wrong):
-        raise LocalProtocolError(f"{seat.name}: {name} is missing, or is not what the parameters say")
+        raise LocalProtocolError(f"{seat.name}: {name} is missing, or does not fit the parameters")
     if seat.features.size and max(int(seat.features.max()), -int(seat.features.min())) > grid.feature_steps:
         raise RangeError(f"a feature of {seat.name} passes {grid.feature_bound:g}", hint="clip with Grid.features")
 

@@ -70,26 +70,26 @@ InThread = Callable[[Callable[[], Any]], Awaitable[Any]]
 
 
 async def directly(function: Callable[[], R]) -> R:
-    """Where nobody waits for an event loop: tests, run_locally."""
+    """Call the function at once, for callers without an event loop that would wait: tests, run_locally."""
     return function()
 
 
 @dataclass(slots=True)
 class Progress:
-    """What a party tells of itself: (epoch, batch, batches)."""
+    """Functions that report a party's progress: (epoch, batch, batches)."""
 
     report: Callable[[str, int, int], None] = lambda _step, _done, _total: None
     keep: Callable[[int, bool], None] = lambda _epoch, _go_on: None  # a checkpoint after this epoch
 
 
 async def share_key(public_key: PublicKey, data_parties: Sequence[str], channel: Channel) -> None:
-    """Step 0 at the key node."""
+    """Do step 0 at the key node."""
     for party in data_parties:
         await channel.send(party, TaylorKey(public_key))
 
 
 async def run_key_exchange(key_node: str, key_bits: int, channel: Channel, *, maker_trusted: bool = True) -> PublicKey:
-    """Step 0 at a data party: the key node's public key, checked; untrusted, its hs will not be used."""
+    """Do step 0 at a data party: return the key node's public key, checked; without trust, its hs is not used."""
     key = (await channel.receive(key_node, TaylorKey)).public_key
     check_public_key(key, min_bits=key_bits, maker_trusted=maker_trusted, culprit=key_node)
     return key
@@ -105,7 +105,7 @@ async def run_data_party(
     progress: Progress | None = None,
     in_thread: InThread = directly,
 ) -> int:
-    """Trains; returns how many epochs ran. The weights are the seat's optimiser's."""
+    """Train; return how many epochs ran. The weights are in the seat's optimiser."""
     check_parameters(parameters, [len(batch) for batch in plan.batches], len(plan.validation))
     check_seat(seat, plan, parameters)
     told = progress or Progress()
@@ -130,13 +130,13 @@ async def run_data_party(
 
 @dataclass(frozen=True)
 class _Passed:
-    """What the data parties add up along the chain, together with the scores.
+    """Sums that the data parties add up along the chain, together with the scores.
 
     Attributes:
-        length: how many sums there are.
-        start, add: the steps of the first party and of those after it.
+        length: number of sums.
+        start, add: the steps of the first party and of the parties after it.
         partial, whole: the messages to the next party, and from the last one to the key node.
-        sums_of: the sums in a `partial`.
+        sums_of: function that returns the sums in a `partial`.
     """
 
     length: int
@@ -153,7 +153,7 @@ CALIBRATION = _Passed(SUMS, step_8_start, step_8_sums, PartialSums, CalibrationS
 
 @dataclass(slots=True)
 class _Chain:
-    """One data party's place in the chain: every line a step, a send or a receive."""
+    """One data party's place in the chain: every line is a step, a send or a receive."""
 
     seat: DataSeat
     parameters: TaylorParameters
@@ -193,7 +193,7 @@ class _Chain:
         )
 
     async def share_factors(self) -> None:
-        """The mask as it is; with class weights, what the active party makes of it, to every passive party."""
+        """Set the factors: the mask as it is; with class weights, the active party sends its product with them."""
         grid, active = self.parameters.grid, self.parameters.active
         if self._is_active or not self.parameters.encrypted_factors:
             self.seat.factors_enc = await self._run(lambda: step_0_own_factors(self.seat, grid))
@@ -221,7 +221,7 @@ class _Chain:
         return await self._run(lambda: step_0_mu(self.seat, rows, grid, labels))
 
     async def residuals(self, batch: Rows) -> Encrypted:
-        """Steps 1 and 2: what every party ends with is [[w]]."""
+        """Do steps 1 and 2; every party ends with [[w]]."""
         grid, bits = self.parameters.grid, self.parameters.grid.weighted_residual_bits
         if self._is_active:
             fresh = await self._run(lambda: step_1_residuals(self.seat, batch, grid))
@@ -242,7 +242,7 @@ class _Chain:
         return self._receive(received, len(batch), bits, grid.residual_bound * grid.factor_bound, last)
 
     async def gradient(self, batch: Rows, residuals_enc: Encrypted) -> Floats:
-        """Steps 3 to 5."""
+        """Do steps 3 to 5."""
         key_node, grid = self.parameters.key_node, self.parameters.grid
         masked, rho = await self._run(lambda: step_3_gradient(self.seat, batch, grid, residuals_enc))
         await self.channel.send(key_node, MaskedGradient(masked.ciphertext))
@@ -250,7 +250,7 @@ class _Chain:
         return step_5_gradient(answer, rho, len(batch), self.parameters)
 
     async def verdict(self, rows: Rows, mu_enc: Encrypted | None) -> bool:
-        """Steps 6 and 7."""
+        """Do steps 6 and 7."""
         await self._pass_on(LOSS, rows, mu_enc)
         verdict = await self.channel.receive(self.parameters.key_node, Verdict)
         if verdict.go_on not in (0, 1):
@@ -259,7 +259,7 @@ class _Chain:
         return bool(verdict.go_on)
 
     async def calibrate(self, rows: Rows, mu_enc: Encrypted | None) -> None:
-        """Steps 8 and 9; the active party's seat has what they end in."""
+        """Do steps 8 and 9; the active party's seat has the result."""
         key_node = self.parameters.key_node
         await self._pass_on(CALIBRATION, rows, mu_enc)
         if self._is_active:
@@ -285,7 +285,7 @@ class _Chain:
         await self.channel.send(self.parameters.after(self._me), passed.partial(scores.ciphertext, sums.ciphertext))
 
     def _scores_before(self, scores: CiphertextVector, rows: int, sender: str) -> Encrypted:
-        """Of the parties before this one in the chain."""
+        """Check the scores of the parties before this one in the chain."""
         grid = self.parameters.grid
         bound = self._place * grid.score_bound * grid.factor_bound
         return self._receive(scores, rows, grid.score_bits + grid.factor_bits, bound, sender)
@@ -302,7 +302,7 @@ async def run_key_node(
     progress: Progress | None = None,
     in_thread: InThread = directly,
 ) -> int:
-    """Decrypts masked gradients and the hold-out loss; returns how many epochs ran."""
+    """Decrypt masked gradients and the hold-out loss; return how many epochs ran."""
     check_parameters(parameters, batch_rows, validation_rows)
     told = progress or Progress()
     public_key = seat.private_key.public_key
@@ -328,7 +328,7 @@ async def run_key_node(
 async def _calibrate(
     seat: KeySeat, rows: int, parameters: TaylorParameters, channel: Channel, in_thread: InThread
 ) -> None:
-    """Step 9, told to the active party alone."""
+    """Do step 9, and send the result only to the active party."""
     sums_enc: Encrypted = EncryptedVector.receive(
         (await channel.receive(parameters.last, CalibrationSums)).sums,
         seat.private_key.public_key,
@@ -348,7 +348,7 @@ async def _judge(
     channel: Channel,
     in_thread: InThread,
 ) -> bool:
-    """Step 7, told to all."""
+    """Do step 7, and send the result to all."""
     loss_enc: Encrypted = EncryptedVector.receive(
         (await channel.receive(parameters.last, HoldOutLoss)).loss,
         seat.private_key.public_key,

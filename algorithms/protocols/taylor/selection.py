@@ -2,8 +2,8 @@
 
 A fold is made of whole batches of the final training. So the gradients of folds show nothing of a label that those of
 the final training do not show: the same rows are together, with the same jitter. After the last epoch of each fold's
-training, the key node decrypts the loss of the rows that it left out. It tells the active party two rounded numbers of
-each point, and all data parties which point is best.
+training, the key node decrypts the loss of the rows that it left out. It sends the active party two rounded numbers of
+each point, and all data parties the best point.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Folds:
     """The trainings of a grid, in their order.
 
     Args:
-        plan: of the final training.
+        plan: row plan of the final training.
     """
 
     chosen: Selection
@@ -47,21 +47,21 @@ class Folds:
         )
 
     def plan_of(self, fold: int) -> RowPlan:
-        """Return the batches that a fold's training has, and as validation rows those that it leaves out."""
+        """Return the batches of a fold's training, and the batches that it leaves out as validation rows."""
         left_out = np.array_split(np.arange(len(self.plan.batches)), self.chosen.folds)[fold].tolist()
         batches = tuple(batch for number, batch in enumerate(self.plan.batches) if number not in left_out)
         tested = np.concatenate([self.plan.batches[number] for number in left_out])
         return RowPlan(batches, tested, tested[:0])
 
     def check(self) -> None:
-        """Raises RangeError, ConfigError: as `check_parameters`, for each kind of training."""
+        """Raise RangeError or ConfigError, as `check_parameters`, for each kind of training."""
         for fold in range(self.chosen.folds):
             plan = self.plan_of(fold)
             check_parameters(self.parameters_of(0), [len(batch) for batch in plan.batches], len(plan.validation))
 
     @property
     def all(self) -> list[tuple[int, int]]:
-        """Return the point and the fold of each training."""
+        """The point and the fold of each training."""
         return [(point, fold) for point in range(len(self.chosen.points)) for fold in range(self.chosen.folds)]
 
     def progress(self, report: Report, point: int, fold: int) -> Progress:
@@ -74,7 +74,7 @@ class Folds:
 
     @property
     def scale(self) -> float:
-        """Return what turns a loss into the figure: a linear loss is half a squared error."""
+        """Factor from a loss to the figure: a linear loss is half a squared error."""
         return 2.0 if self.chosen.by == "mse" else 1.0
 
 
@@ -84,7 +84,7 @@ async def select_data_party(
     """Return the chosen point, at a data party.
 
     Args:
-        make_seat: makes the seat of a training, with weights of zero.
+        make_seat: function that makes the seat of a training, with weights of zero.
     """
     parameters, points = folds.parameters, len(folds.chosen.points)
     me = ""

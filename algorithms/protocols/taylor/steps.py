@@ -36,7 +36,7 @@ Fresh = EncryptedVector[FreshCiphertext]
 
 
 def step_0_factors(seat: DataSeat, grid: Grid) -> Fresh:
-    """[[m]] o c, or Enc(c) without a mask, for one passive party."""
+    """Return [[m]] o c, or Enc(c) without a mask, for one passive party."""
     if seat.factors is None:
         raise LocalProtocolError("the active party has no factors to send")
     factors = Fixed(seat.factors, grid.factor_bits)
@@ -46,14 +46,14 @@ def step_0_factors(seat: DataSeat, grid: Grid) -> Fresh:
 
 
 def step_0_own_factors(seat: DataSeat, grid: Grid) -> Encrypted | None:
-    """[[f]] as the party itself uses it, before a passive party gets the active party's; None where it is plain."""
+    """Return [[f]] as the party itself uses it, before a passive party gets the active party's; None if it is plain."""
     if seat.factors is not None and seat.mask_enc is not None:
         return bound_vector(seat.mask_enc.scale(Fixed(seat.factors, grid.factor_bits)), grid.factor_bound)
     return seat.mask_enc
 
 
 def step_1_residuals(seat: DataSeat, batch: Rows, grid: Grid) -> Fresh:
-    """[[f]] o (2a z_A - b y + n) on the batch; without encrypted factors the randomisers are nearly all the cost."""
+    """Return [[f]] o (2a z_A - b y + n) on the batch; without encrypted factors, randomisers cost most."""
     if seat.label_terms is None:
         raise LocalProtocolError("only the active party has labels")
     residuals = _own_terms(seat, batch, grid) + seat.label_terms[batch]
@@ -61,7 +61,7 @@ def step_1_residuals(seat: DataSeat, batch: Rows, grid: Grid) -> Fresh:
 
 
 def step_2_add(seat: DataSeat, batch: Rows, grid: Grid, residuals_enc: Encrypted) -> Fresh:
-    """[[w]] + [[f]] o 2a z_p, re-randomised."""
+    """Return [[w]] + [[f]] o 2a z_p, re-randomised."""
     residuals = add_weighted(seat, batch, residuals_enc, _own_terms(seat, batch, grid), grid.residual_bits)
     bound = residuals_enc.bound + (SCORE_TERM_BOUND << grid.residual_bits) * grid.factor_bound
     return bound_vector(residuals, bound).rerandomize(seat.randomisers)
@@ -70,7 +70,7 @@ def step_2_add(seat: DataSeat, batch: Rows, grid: Grid, residuals_enc: Encrypted
 def step_3_gradient(
     seat: DataSeat, batch: Rows, grid: Grid, residuals_enc: Encrypted
 ) -> tuple[PackedVector[FreshCiphertext], list[int]]:
-    """[[X^T w + rho]], packed, and rho."""
+    """Return [[X^T w + rho]], packed, and rho."""
     gradient = columns_dot(Fixed(seat.features[batch], grid.feature_bits), residuals_enc, workers=seat.workers)
     rho = [seat.uniform(grid.hiding_bound(len(batch))) for _ in range(len(gradient))]
     packed = pack(bound_vector(gradient, grid.gradient_bound(len(batch))), grid.slot_bits(len(batch)))
@@ -79,10 +79,10 @@ def step_3_gradient(
 
 
 def step_5_gradient(answer: NoisyGradient, rho: Sequence[int], batch_rows: int, parameters: TaylorParameters) -> Floats:
-    """(g + noise) / s as reals.
+    """Return (g + noise) / s as reals.
 
     Raises:
-        MalformedMessage: not one number for each column, or one past what a gradient and its noise can be.
+        MalformedMessage: the answer is not one number a column, or a number is too large for a gradient and its noise.
     """
     values = integers_of(answer.values)
     grid = parameters.grid
@@ -92,7 +92,7 @@ def step_5_gradient(answer: NoisyGradient, rho: Sequence[int], batch_rows: int, 
         raise MalformedMessage(
             culprit=parameters.key_node,
             field="values",
-            reason="is not the gradient asked for",
+            reason="is not the requested gradient",
             step="NoisyGradient",
         )
     scale = (1 << grid.gradient_bits) * batch_rows
@@ -104,7 +104,7 @@ def _own_terms(seat: DataSeat, rows: Rows, grid: Grid) -> Rows:
 
 
 def bound_vector(vector: EncryptedVector[C_co], bound: int) -> EncryptedVector[C_co]:
-    """Give the vector a bound that follows from what is public; its own operations keep to the bound.
+    """Give the vector a bound that follows from public facts; its own operations keep to the bound.
 
     Raises:
         RangeError: they do not.
@@ -115,7 +115,7 @@ def bound_vector(vector: EncryptedVector[C_co], bound: int) -> EncryptedVector[C
 
 
 def weigh(seat: DataSeat, rows: Rows, values: Rows, grid: Grid, frac_bits: int, bound: int) -> Fresh:
-    """[[f]] o values: from encrypted factors, from plain ones, or from none."""
+    """Return [[f]] o values: from encrypted factors, from plain ones, or without factors."""
     bound *= grid.factor_bound
     if seat.factors_enc is not None:
         scaled = seat.factors_enc.take(rows.tolist()).scale(Fixed(values, frac_bits))
@@ -127,7 +127,7 @@ def weigh(seat: DataSeat, rows: Rows, values: Rows, grid: Grid, frac_bits: int, 
 
 
 def add_weighted(seat: DataSeat, rows: Rows, vector: Encrypted, values: Rows, frac_bits: int) -> Encrypted:
-    """vector + [[f]] o values."""
+    """Return vector + [[f]] o values."""
     if seat.factors_enc is not None:
         return vector + seat.factors_enc.take(rows.tolist()).scale(Fixed(values, frac_bits))
     return vector + Fixed(values, vector.frac_bits)
@@ -139,7 +139,7 @@ def add_weighted(seat: DataSeat, rows: Rows, vector: Encrypted, values: Rows, fr
 def step_4_answer(
     seat: KeySeat, masked: PackedVector[Ciphertext], parameters: TaylorParameters, where: tuple[str, int, int]
 ) -> NoisyGradient:
-    """g + rho + noise; `where` is party, epoch and batch, from which the noise follows.
+    """Return g + rho + noise; `where` is party, epoch and batch, from which the noise follows.
 
     Raises:
         MalformedMessage: the plaintext is larger than a masked gradient can be.
@@ -156,14 +156,13 @@ def step_4_answer(
 def gradient_noise(
     noise_key: bytes, parameters: TaylorParameters, where: tuple[str, int, int], columns: int
 ) -> list[int]:
-    """Discrete Gaussian noise in steps of the gradient's grid: fresh in every epoch, and under label DP another that is
-    kept for all of them.
+    """Draw discrete Gaussian noise in steps of the gradient's grid: fresh in every epoch, and kept under label DP.
 
-    The kept one covers the labels' part, which never changes, and so cancels in differences of a batch's gradients; the
-    fresh one hides in those the other parties' columns, and costs no label privacy, as it is added to what is noisy.
+    The kept noise covers the labels' part, which never changes, and so cancels in differences of a batch's gradients.
+    There the fresh noise hides the other parties' columns. It costs no label privacy, as it is added to a noisy number.
 
-    Both follow from the place: a step that is done again, from the weights that a checkpoint kept, gets the answer that
-    it got. Another draw for each attempt would average out over resumed trainings.
+    Both noises follow from the place: a step that is repeated, from the weights of a checkpoint, gets the same answer.
+    Another draw for each attempt would average out over resumed trainings.
     """
     party, epoch, batch = where
     fresh = _draw(noise_key, f"gradient/{party}/{epoch}/{batch}", fresh_noise_steps(parameters), columns)
@@ -186,7 +185,7 @@ def steps_of_kept_noise(parameters: TaylorParameters) -> int:
 
 
 def _steps(noise_std: float, parameters: TaylorParameters) -> int:
-    """A standard deviation in steps of the gradient's grid, rounded up."""
+    """Return a standard deviation in steps of the gradient's grid, rounded up."""
     return math.ceil(noise_std * 2.0**parameters.grid.gradient_bits)
 
 
@@ -194,7 +193,7 @@ def _steps(noise_std: float, parameters: TaylorParameters) -> int:
 
 
 def octets_of(values: Sequence[int], width: int) -> npt.NDArray[np.uint8]:
-    """Two's complement, big-endian; (n, width)."""
+    """Write integers in two's complement, big-endian; (n, width)."""
     data = b"".join(int(value).to_bytes(width, "big", signed=True) for value in values)
     return np.array(bytearray(data), dtype=np.uint8).reshape(len(values), width)
 

@@ -1,27 +1,26 @@
 """WALR: logistic regression from one noisy weighted aggregate of labels.
 
 Source: Yuan and Lazarsfeld, "Weighted Aggregate Logistic Regression".
-Model: the measurement server is trusted with the labels and sees the consumer's (the active party's) rows; the consumer
-    may do what it likes, and learns no more about a label than (epsilon, delta) label DP allows.
+Model: the measurement server is trusted with the labels and sees the active party's rows. The active party may deviate,
+    and learns no more about a label than (epsilon, delta) label DP allows.
 
     step  who      does                                                                  sends
-    1     active   clips rows to norm R, rounds them toward zero to a grid               AggregateOpen
-    2     server   checks ranges, policy, budget, receipt; the same request is known     Opened
-    3     active   the rows, in batches                                                  WeightRows ..., RowsEnd
-    4     server   joins by id, makes too long rows shorter, keeps at most m of a
-                   person, sum = sum of label x row (exact integers); refuses, after
-                   the last row, what it cannot join                                     --
-    5     server   sum + discrete Gaussian noise; charge and answer in one transaction,
-                   signed together with what was asked (statement)                       NoisySum, RowsKept ...
-
-                   (a request that was answered before goes from 2 to its stored answer)
-    6     active   mu = noisy sum / N; minimises 1/N sum softplus(x.w) - w.mu + l2/2 |w|^2  --
+    1     active   clips rows to norm R, rounds them toward zero to a grid               AggregateOpen.
+    2     server   checks ranges, policy, budget, receipt; recognises a repeated request Opened.
+    3     active   the rows, in batches                                                  WeightRows ..., RowsEnd.
+    4     server   joins by id, shortens too long rows, keeps at most m of a person,     nothing.
+                   sum = sum of label x row (exact integers). After the last row, it
+                   refuses what it cannot join.
+    5     server   sum + discrete Gaussian noise; charge and answer in one transaction,  NoisySum, RowsKept.
+                   signed together with the request (statement).
+                   (A request that was answered before goes from 2 to its stored answer.)
+    6     active   mu = noisy sum / N; minimises 1/N sum softplus(x.w) - w.mu + l2/2 |w|^2  nothing.
 
 Departures: norms in place of the range [0, 1]; analytic in place of classic Gaussian, drawn on the integer grid; an
-    intercept; l2 > 0 from the noise, because without it no minimum need exist; Newton or L-BFGS beside the spec's
-    hybrid minibatch.
-Learns: the server, the rows and ids; the active party, the noisy sum, and which of its rows did not count because
-    their person had m rows before (a matter of ids and persons, not of labels).
+    intercept. l2 > 0 from the noise, because otherwise there may be no minimum. Newton or L-BFGS in addition to the
+    paper's hybrid minibatch.
+Learns: the server learns the rows and ids. The active party learns the noisy sum, and which of its rows did not count
+    because their person had m rows before (this depends on ids and persons, not on labels).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The blocks of a request: which columns each holder has of the rows that are summed, as the request names them.
+"""The blocks of a request: the columns of each party in the rows that are summed, as the request names them.
 
-A block is one holder's columns. Blocks stand in the order of the passive parties' names; what is left is the active
-party's. The protocol is in several_parties.py.
+A block is one party's columns. Blocks stand in the order of the passive parties' names; the remaining columns are the
+active party's. The protocol is in several_parties.py.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class Block:
     """The columns of one passive party, as the request describes them.
 
     Attributes:
-        norm_bound: of its rows, in grid steps.
-        content_sha256: salted, of ids and rows.
+        norm_bound: norm bound of the block's rows, in grid steps.
+        content_sha256: salted hash of ids and rows.
     """
 
     holder: str
@@ -45,7 +45,7 @@ def blocks_of(request: AggregateOpen, *, culprit: str) -> tuple[Block, ...]:
     """Read the blocks of the passive parties from a request; it has none if one party has all columns.
 
     Raises:
-        MalformedMessage: the text is not one that `named` makes, or does not go with the other numbers.
+        MalformedMessage: the text is not an output of `encode_blocks`, or does not fit the other numbers.
     """
     if not request.blocks:
         return ()
@@ -63,7 +63,7 @@ def blocks_of(request: AggregateOpen, *, culprit: str) -> tuple[Block, ...]:
         raise refuse("is not a list of blocks")
     names = [block.holder for block in blocks]
     if not 1 <= len(blocks) <= MOST_BLOCKS or names != sorted(set(names)):
-        raise refuse("too many, none, or not in the order of their holders' names")
+        raise refuse("are too many, none, or not in the order of their parties' names")
     if not all(b.n_columns >= 1 and b.norm_bound >= 1 and len(b.content_sha256) == 32 for b in blocks):
         raise refuse("a number is out of range")
     if own_columns(request, blocks) < 1 or own_bound_squared(request, blocks) < 1:
@@ -72,12 +72,12 @@ def blocks_of(request: AggregateOpen, *, culprit: str) -> tuple[Block, ...]:
 
 
 def own_columns(request: AggregateOpen, blocks: Sequence[Block]) -> int:
-    """The active party's, of all."""
+    """Return the active party's part of the columns."""
     return request.n_columns - sum(block.n_columns for block in blocks)
 
 
 def columns_of(request: AggregateOpen, blocks: Sequence[Block]) -> list[int]:
-    """Return the number of columns of each holder, in the order of the blocks, the active party last."""
+    """Return the number of columns of each party, in the order of the blocks, the active party last."""
     return [*(block.n_columns for block in blocks), own_columns(request, blocks)]
 
 

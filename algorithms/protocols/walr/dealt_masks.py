@@ -1,7 +1,8 @@
 """Masks of rows, of their bits and of labels, which the key node deals in step 0 of WALR on shared rows.
 
-The active party tells the key node and both servers how many rows and columns it has, and their norm bound. The servers
-compare, so nobody deals for other rows than are asked for. The table and who learns what are in shared_rows.py.
+The active party sends the key node and both servers its number of rows and columns, and their norm bound. The servers
+compare them, so nobody deals for other rows than requested. The table, and what each party learns, is in
+shared_rows.py.
 """
 
 from __future__ import annotations
@@ -36,9 +37,11 @@ PIECE = 2**18  # elements of one message: 2 MiB
 
 
 def plan_of(said: Dimensions | AggregateOpen, *, culprit: str = "") -> Plan:
-    """Raises:
-    MalformedMessage: `culprit` said what is out of range.
-    RangeError: likewise, where it is our own.
+    """Return the plan for these dimensions.
+
+    Raises:
+        MalformedMessage: a number that `culprit` sent is out of range.
+        RangeError: our own numbers are out of range.
     """
     step = type(said).__name__
     for name, most in (("n_rows", MAX_ROWS), ("n_columns", MAX_COLUMNS), ("norm_bound", MAX_NORM_BOUND)):
@@ -53,7 +56,7 @@ def plan_of(said: Dimensions | AggregateOpen, *, culprit: str = "") -> Plan:
 
 
 def labels_item(plan: Plan, block: int, prover: Seed | None) -> Item:
-    """Masks of a block's labels, and their products with the masks of its rows."""
+    """Deal the mask of a block's labels, and its product with the masks of the block's rows."""
     rows = plan.blocks[block]
 
     def derive(drawn: Arrays) -> Arrays:
@@ -65,7 +68,7 @@ def labels_item(plan: Plan, block: int, prover: Seed | None) -> Item:
 
 
 async def ask_for_masks(plan: Plan, others: Sequence[str], channel: Channel) -> None:
-    """Step 0, at the active party; takes the dealer and the servers."""
+    """Do step 0 at the active party, for the dealer and the servers."""
     await _tell_dimensions(plan, others, channel)
 
 
@@ -75,12 +78,12 @@ async def _tell_dimensions(plan: Plan, others: Sequence[str], channel: Channel) 
 
 
 async def receive_plan(active: str, channel: Channel) -> Plan:
-    """Step 0, at all others."""
+    """Do step 0 at all other parties."""
     return plan_of(await channel.receive(active, Dimensions), culprit=active)
 
 
 async def run_key_node(plan: Plan, active: str, servers: Sequence[str], channel: Channel) -> None:
-    """Step 0, at the dealer; it forgets the seeds when it returns."""
+    """Do step 0 at the dealer, which forgets the seeds when it returns."""
     await _tell_dimensions(plan, servers, channel)
     prover, seeds = Seed.random(), [Seed.random() for _ in servers]
     for party, seed in ((active, prover), *zip(servers, seeds, strict=True)):
@@ -121,7 +124,7 @@ class Dealt:
 
     Attributes:
         place: 0 is the server that gets corrections.
-        corrections: of each block's items, in their order; None at the other server.
+        corrections: corrections of each block's items, in their order; None at the other server.
     """
 
     plan: Plan
@@ -148,17 +151,17 @@ class Dealt:
 
 
 async def receive_dealt(plan: Plan, place: int, active: str, key_node: str, channel: Channel) -> Dealt:
-    """Step 0, at a server.
+    """Do step 0 at a server.
 
     Args:
-        plan: as the active party told it.
+        plan: plan from the dimensions that the active party sent.
 
     Raises:
-        MalformedMessage: the key node deals for other rows, whichever of the two lies: names both. Or what it deals is
-            not as it should be.
+        MalformedMessage: the key node deals for other rows, and either of the two lies: the error names both. Or a
+            dealt array is wrong.
     """
     if plan_of(await channel.receive(key_node, Dimensions), culprit=key_node) != plan:
-        reason = f"{active} told other ones here than {key_node} deals for, and which of the two lies nobody knows here"
+        reason = f"{active} sent other numbers here than {key_node} deals for; nobody here knows which of the two lies"
         raise MalformedMessage(culprit=f"{active} or {key_node}", field="dimensions", reason=reason, step="Dimensions")
     seed = await receive_seed(key_node, channel)
     if place:

@@ -1,24 +1,26 @@
-"""WALR with the features hidden from the measurement server by Paillier encryption: what this adds to `walr`.
+"""WALR with the features hidden from the measurement server by Paillier encryption: the differences from `walr`.
 
-Source: ours. A sum of encrypted rows takes products alone.
-Model: both follow the protocol. The server cannot check rows that it cannot read: a consumer that sends longer ones
-    than it says learns more of the labels than (epsilon, delta), and a server that answers something else than the sum
-    may learn of the rows from how the consumer takes it. So a server does it only where its operator has said so.
+Source: ours. A sum of encrypted rows takes only products.
+Model: both follow the protocol. The server cannot check rows that it cannot read. An active party that sends longer
+    rows than it declares learns more of the labels than (epsilon, delta). A server that answers something else than the
+    sum may learn of the rows from the active party's reaction. So a server takes encrypted rows only if its operator
+    has allowed it.
 
     step  who      does                                                                     sends
-    1     active   as `walr` 1, under a key pair of its own; the hash of the rows takes a
-                   salt that stays with it                                                  --
-    2     server   as `walr` 2, and checks the key                                          --
-    3     active   Enc(row), its columns packed, in place of `walr` 3                       EncryptedRows ...
-    4     server   joins by id; multiplies each row into one of two products, chosen by
-                   its label, so that the work is the same whatever the labels              --
-    5     server   to the product of label 1: + discrete Gaussian noise, as `walr` 5,
-                   and a fresh r^n; charge and answer as `walr` 5                           --
-    6     active   decrypts the noisy sum; goes on as `walr` 6; for auditors takes the
-                   n-th roots that open the server's ciphertexts                            --
+    1     active   as `walr` 1, under its own key pair; the hash of the rows takes a salt   nothing.
+                   that stays with it.
+    2     server   as `walr` 2, and checks the key                                          nothing.
+    3     active   Enc(row), its columns packed, in place of `walr` 3                       EncryptedRows.
+    4     server   joins by id; multiplies each row into one of two products, chosen by     nothing.
+                   its label, so that the work is the same for all labels.
+    5     server   to the product of label 1: + discrete Gaussian noise, as `walr` 5,       nothing.
+                   and a fresh r^n; charge and answer as `walr` 5.
+    6     active   decrypts the noisy sum; goes on as `walr` 6; for auditors takes the      nothing.
+                   n-th roots that open the server's ciphertexts.
 
-Departures: none from `walr` but these: the same integers are summed, and the noise has the same law.
-Learns: the server, the ids, how many columns, and the norm bound; the active party, what it does in `walr`.
+Departures: none from `walr` except these: the same integers are summed, and the noise has the same law.
+Learns: the server learns the ids, the number of columns and the norm bound. The active party learns the same as in
+    `walr`.
 """
 
 from __future__ import annotations
@@ -62,7 +64,7 @@ CHOICES = 2  # accumulators: of label 0, and of label 1
 @dataclass(frozen=True, slots=True, repr=False)
 class EncryptedRows:
     ids: Texts
-    rows: FreshCiphertext | ReceivedCiphertext  # for each id as many as a row takes
+    rows: FreshCiphertext | ReceivedCiphertext  # for each id, the ciphertexts of its row
 
 
 TABLE = Table(
@@ -75,22 +77,22 @@ TABLE = Table(
 
 
 def reach_of(request: AggregateOpen) -> int:
-    """As `reach`, in grid steps."""
+    """Return `reach` of a request, in grid steps."""
     return reach(request.n_rows, request.norm_bound, math.sqrt(mechanism_of(request).sigma_squared))
 
 
 def reach(n_rows: int, norm_bound: int, noise_std: float) -> int:
-    """No coordinate of the noisy sum passes this."""
+    """Return a bound that no coordinate of the noisy sum passes."""
     return math.ceil(n_rows * norm_bound + NOISE_REACH * noise_std)
 
 
 def slot_bits_of(n_rows: int, norm_bound: int, noise_std: float) -> int:
-    """A sign, and a bit to spare where the server's float is another."""
+    """Return the bits of a slot: with a sign, and a spare bit in case the server's float differs."""
     return reach(n_rows, norm_bound, noise_std).bit_length() + 2
 
 
 def layout_of(request: AggregateOpen, key: PublicKey) -> Layout:
-    """Raises RangeError: a number of the sum does not fit under the key."""
+    """Return the layout; raise RangeError if a number of the sum does not fit under the key."""
     return Layout.of(key, request.n_columns, request.slot_bits)
 
 
@@ -98,8 +100,10 @@ def layout_of(request: AggregateOpen, key: PublicKey) -> Layout:
 
 
 def step_1_open(request: AggregateOpen, key: PublicKey) -> AggregateOpen:
-    """The request under this key: another key, another request. The salt of the rows' hash stays here, so that the
-    server cannot try rows out."""
+    """Return the request under this key; another key makes another request.
+
+    The salt of the rows' hash stays here, so that the server cannot try rows out.
+    """
     noise_std = math.sqrt(mechanism_of(request).sigma_squared)
     slot_bits = slot_bits_of(request.n_rows, request.norm_bound, noise_std)
     asked = replace(request, key=key.fingerprint, public_key=key.to_bytes(), slot_bits=slot_bits, content_salt=b"")
@@ -107,13 +111,13 @@ def step_1_open(request: AggregateOpen, key: PublicKey) -> AggregateOpen:
 
 
 def step_1_name(in_the_clear: str, key: str) -> str:
-    """What a request is called that asks the same under a key."""
+    """Return the name of the same request under a key."""
     return parameters_digest({"key": key, "in the clear": in_the_clear}).hex()
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class HiddenRows:
-    """`rows`, as they are sent: each encrypted when its turn comes."""
+    """Rows that are encrypted as they are sent."""
 
     rows: ConsumerRows
     layout: Layout
@@ -126,17 +130,17 @@ class HiddenRows:
 
 
 def step_3_encrypt(weights: IntegerRows, layout: Layout, randomisers: Randomisers) -> FreshCiphertext:
-    """Takes rows of integers; one randomiser for each ciphertext."""
+    """Encrypt rows of integers; one randomiser for each ciphertext."""
     key = randomisers.public_key
     plain = key.kernel.ones_plus(packed for row in weights.tolist() for packed in layout.join(row))
     return randomize(Ciphertext(key, plain), randomisers)
 
 
 def step_6_decrypt(answer: NoisySum, request: AggregateOpen, private_key: PrivateKey, *, server: str) -> NoisySum:
-    """The answer with its sum in the clear.
+    """Return the answer with its sum in the clear.
 
     Raises:
-        MalformedMessage: no honest server answers so.
+        MalformedMessage: an honest server would not answer so.
     """
     key = private_key.public_key
     layout, bound = layout_of(request, key), reach_of(request) + 1
@@ -151,12 +155,12 @@ def step_6_decrypt(answer: NoisySum, request: AggregateOpen, private_key: Privat
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Opening:
-    """What shows to all that the server's answer holds the sum that was decrypted; as in `paillier.openings`.
+    """Evidence for all that the server's answer holds the decrypted sum; see `paillier.openings`.
 
-    It is for auditors: who knows the server's noise too learns from the noisy sum the one of the rows themselves.
+    It is for auditors: a person who also knows the server's noise learns the sum of the rows from the noisy sum.
 
     Attributes:
-        public_key: without hs, which no server signs and nobody needs to check it.
+        public_key: public key without hs; no server signs hs, and the check does not need it.
     """
 
     public_key: bytes
@@ -165,7 +169,7 @@ class Opening:
 
 
 def step_6_open(answer: NoisySum, private_key: PrivateKey) -> Opening:
-    """Of an answer that `step_6_decrypt` has taken."""
+    """Return the opening of an answer that `step_6_decrypt` has accepted."""
     key, width = private_key.public_key, private_key.public_key.ciphertext_bytes
     received = ReceivedCiphertext(width, answer.ciphertexts)
     taken = received.open(key, length=len(answer.ciphertexts) // width, culprit="")
@@ -176,18 +180,18 @@ def step_6_open(answer: NoisySum, private_key: PrivateKey) -> Opening:
 def step_6_check_opening(
     opening: Opening, sums: Sequence[int], request: AggregateOpen, *, server: str, consumer: str
 ) -> None:
-    """At an auditor, who has the request with the opening's public key.
+    """Check an opening at an auditor, who has the request with the opening's public key.
 
     Raises:
-        MalformedMessage: the key is none, as `step_2_key`, or the ciphertexts are not.
-        DataError: the server's ciphertexts hold something else.
+        MalformedMessage: the public key is invalid, see `step_2_key`, or the ciphertexts are.
+        DataError: the server's ciphertexts hold another sum.
     """
-    key = step_2_key(request, consumer=consumer)  # first: a power under a huge one takes for ever
+    key = step_2_key(request, consumer=consumer)  # first, because a power under a huge key takes for ever
     layout, reach = layout_of(request, key), reach_of(request)
     received = ReceivedCiphertext(key.ciphertext_bytes, opening.ciphertexts)
     taken = received.open(key, length=layout.ciphertexts, culprit=server)
     is_whole = key.hs is None and len(opening.roots) == layout.ciphertexts and len(sums) == layout.length
-    is_within = all(abs(value) <= reach for value in sums)  # else two sums could be one plaintext
+    is_within = all(abs(value) <= reach for value in sums)  # otherwise two sums could be one plaintext
     ciphertexts = key.kernel.integers(taken.residues)
     if not (is_whole and is_within and all(map(partial(opens, key), ciphertexts, layout.join(sums), opening.roots))):
         raise DataError(f"it is not what the ciphertexts of {server} hold")
@@ -197,10 +201,10 @@ def step_6_check_opening(
 
 
 def step_2_key(request: AggregateOpen, *, consumer: str) -> PublicKey:
-    """The consumer's key: checked as one whose maker is not trusted, and fit for the request.
+    """Return the active party's key, checked as one whose maker is not trusted, and fit for the request.
 
     Raises:
-        MalformedMessage: names the field.
+        MalformedMessage: a field is wrong; the error names it.
     """
 
     def refuse(field: str, reason: str) -> MalformedMessage:
@@ -214,7 +218,7 @@ def step_2_key(request: AggregateOpen, *, consumer: str) -> PublicKey:
         raise refuse("key", "is not the fingerprint of the public key")
     check_public_key(key, maker_trusted=False, culprit=consumer)
     if request.content_salt:
-        raise refuse("content_salt", "stays with who hides its rows")
+        raise refuse("content_salt", "stays with the party that hides its rows")
     try:
         layout_of(request, key).check_bound(reach_of(request))
     except RangeError as error:
@@ -223,7 +227,7 @@ def step_2_key(request: AggregateOpen, *, consumer: str) -> PublicKey:
 
 
 class EncryptedTally(Tally):
-    """The products of the rows of either label as they grow: the encrypted sums."""
+    """The growing products of the rows of either label: the encrypted sums."""
 
     batch_kind = EncryptedRows
 
@@ -232,11 +236,11 @@ class EncryptedTally(Tally):
     ) -> None:
         super().__init__(request, keep_bits)
         self._key, self._randomisers, self._layout = key, randomisers, layout_of(request, key)
-        # Not of ones: a product with 1 is faster, and would tell that no row of this label came before.
+        # Start from encryptions of 0: a product with 1 is faster, and would reveal the first row of a label.
         self._products = randomisers.draw(CHOICES * self._layout.ciphertexts)
 
     def add(self, batch: EncryptedRows, join: Join, *, consumer: str) -> None:  # type: ignore[override]
-        """Step 4 for one batch."""
+        """Do step 4 for one batch."""
         step_4_check_ids(batch.ids, self.rows, self.request, consumer=consumer)
         length = len(batch.ids) * self._layout.ciphertexts
         rows = batch.rows.open(self._key, length=length, culprit=consumer)
@@ -245,7 +249,7 @@ class EncryptedTally(Tally):
         self.count(kept)
 
     def _multiply(self, chosen: Bits, rows: Residues) -> None:
-        """As many products whatever is chosen: each group begins with what it was before."""
+        """Multiply with equally many products for every choice: each group begins with its product so far."""
         width, kernel = self._layout.ciphertexts, self._key.kernel
         places = CHOICES * width + np.arange(len(chosen) * width, dtype=np.int64).reshape(len(chosen), width)
         groups: list[np.ndarray[tuple[int], np.dtype[np.int64]]] = []
@@ -257,10 +261,10 @@ class EncryptedTally(Tally):
         self._products = kernel.multiply_groups(bases, np.concatenate(groups), ends)
 
     def check_content(self, *, consumer: str) -> None:
-        """The hash is of what the server does not read: it is the consumer's word, and ledger and answer have it."""
+        """Accept the hash of rows that the server cannot read: the active party vouches for it; the ledger has it."""
 
     def release(self, mechanism: GaussianMechanism, uniform: UniformInt) -> Released:
-        """Step 5: add noise to the product of label 1, and a fresh r^n, which leaves nothing of how it was made."""
+        """Do step 5: add noise to the product of label 1, and a fresh r^n, which hides how the sum was made."""
         noise = Fixed.from_integers(mechanism.release([0] * self.request.n_columns, uniform), self.request.frac_bits)
         width, bound = self._layout.ciphertexts, self.request.n_rows * self.request.norm_bound
         total = Ciphertext(self._key, self._products[width:])
@@ -270,6 +274,6 @@ class EncryptedTally(Tally):
 
 
 def tally_of(request: AggregateOpen, keep_bits: Callable[[bytes], object], *, consumer: str) -> EncryptedTally:
-    """Raises MalformedMessage, as `step_2_key`."""
+    """Return an empty tally; raise MalformedMessage as `step_2_key` does."""
     key = step_2_key(request, consumer=consumer)
     return EncryptedTally(request, keep_bits, key, FullExponent(key))

@@ -1,12 +1,13 @@
 """The grid on which the rows of a WALR job are rounded.
 
-Two things ask for fraction bits. The noise must be at least 2^16 grid steps wide (algorithms/privacy/gaussian.py). And
-rounding must not harm the model: the consumer trains on the integers that were summed, so rounding moves no sum away
-from what is fitted to it; a row is merely scored a little otherwise than it was trained on. With steps of h every
-number of a row is off by less than h, a score by a variance of at most |w|^2 h^2 / 3, and the log loss, whose second
-derivative is at most 1/4, by about |w|^2 h^2 / 24: 4e-8 |w|^2 at 10 bits. Rows are standardised, and |w| is about 1.
+Two requirements ask for fraction bits. The noise must be at least 2^16 grid steps wide
+(algorithms/privacy/gaussian.py). And rounding must not harm the model. The active party trains on the integers that
+were summed, so rounding moves no sum away from its rows; a row is only scored slightly differently than it was trained
+on. With steps of h every number of a row is off by less than h, and a score by a variance of at most |w|^2 h^2 / 3. The
+log loss, whose second derivative is at most 1/4, is then off by about |w|^2 h^2 / 24: 4e-8 |w|^2 at 10 bits. Rows are
+standardised, and |w| is about 1.
 
-One thing asks for few: rows whose norm is below 2^15 steps travel, and are held, as 16-bit integers.
+One requirement asks for few: rows whose norm is below 2^15 steps are sent and stored as 16-bit integers.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from blindfit.algorithms.privacy.gaussian import LEAST_STD_STEPS, NOISE_REACH
 LEAST_BITS = 10  # that rounding needs
 WIDE_BITS = 16  # of 32-bit rows
 MOST_ROWS_OF_UNIT = 2**16
-LARGEST_SUM, LARGEST_SHARED_SUM = 2**63, 2**60  # in int64; and modulo 2^61 - 1, where half of the numbers are negative
+LARGEST_SUM, LARGEST_SHARED_SUM = 2**63, 2**60  # in int64; and modulo 2^61 - 1, where half are negative
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ class Grid:
 
     @classmethod
     def of(cls, norm_bound: float, frac_bits: int) -> Grid:
-        """Raises RangeError: the bound is less than a step, or too large for exact sums."""
+        """Make a grid; raise RangeError if the bound is less than a step, or too large for exact sums."""
         return cls(frac_bits, fixed_point.norm_bound_steps(norm_bound, frac_bits))
 
     @property
@@ -46,20 +47,20 @@ class Grid:
 
     @property
     def row_bits(self) -> int:
-        """Of each number of a row."""
+        """Bits of each number of a row."""
         return 8 * fixed_point.integer_type(self.norm_bound)().itemsize
 
 
 def auto_grid(
     norm_bound: float, noise_multiplier: float, rows_of_unit: int, max_steps: int = fixed_point.MAX_NORM_BOUND
 ) -> Grid:
-    """The finest grid of 16-bit rows, where that is fine enough for noise and rounding; else one of 32-bit rows.
+    """Return the finest grid of 16-bit rows if it is fine enough for noise and rounding; else one of 32-bit rows.
 
     Args:
-        norm_bound: R, of a row.
+        norm_bound: R, the norm bound of a row.
         noise_multiplier: the noise's standard deviation over the sensitivity.
-        rows_of_unit: how many rows of a person may count, or 1; that more may makes the noise wider only.
-        max_steps: of the bound.
+        rows_of_unit: number of rows of a person that may count, or 1; more rows only make the noise wider.
+        max_steps: largest bound in steps.
 
     Raises:
         RangeError: the bound is so large, or so small, that no grid holds it or is fine enough for the noise.
@@ -74,8 +75,9 @@ def auto_grid(
 def wide_grid(
     norm_bound: float, noise_multiplier: float, rows_of_unit: int, max_steps: int = fixed_point.MAX_NORM_BOUND
 ) -> Grid:
-    """A grid of WIDE_BITS, of more where the noise needs them; of fewer where the bound leaves no more. Takes and
-    raises what `auto_grid` does.
+    """Return a grid of WIDE_BITS; of more bits if the noise needs them, of fewer if the bound allows no more.
+
+    Takes and raises what `auto_grid` does.
     """
     wide = min(WIDE_BITS, _max_bits(norm_bound, max_steps))
     return Grid.of(norm_bound, max(wide, _bits_for_noise(norm_bound * noise_multiplier * rows_of_unit, norm_bound)))
@@ -106,10 +108,10 @@ class Room:
     ) -> Room:
         """
         Args:
-            rows_of_unit: how many rows of a person count, at least and at most.
+            rows_of_unit: least and largest number of rows of a person that count.
             largest_sum: the sum of all rows and noises must stay below it.
-            servers: how many of them add noise.
-            largest: a bound that holds for other reasons.
+            servers: number of servers that add noise.
+            largest: bound for other reasons.
 
         Raises:
             RangeError: no norm bound has a grid.
@@ -126,7 +128,8 @@ class Room:
         """Return the grid whose norm bound is nearest to this one.
 
         Args:
-            frac_bits: None: the finest grid of 16-bit rows where that suffices, else one of WIDE_BITS or more.
+            frac_bits: fraction bits. With None, the finest grid of 16-bit rows if that suffices, else one of WIDE_BITS
+                or more.
         """
         least, most = self.bounds(frac_bits)
         held = min(max(norm_bound, least), most)
@@ -155,7 +158,7 @@ def _narrow_bits(norm_bound: float, max_steps: int) -> int:
 
 
 def _max_bits(norm_bound: float, max_steps: int) -> int:
-    """With which the norm is at most so many steps."""
+    """Return the most bits with which the norm is at most `max_steps` steps."""
     if not 0 < norm_bound < math.inf:
         raise RangeError(f"the norm bound must be finite and above 0, not {norm_bound:g}")
     bits = math.floor(math.log2(max_steps / norm_bound))
@@ -163,7 +166,7 @@ def _max_bits(norm_bound: float, max_steps: int) -> int:
 
 
 def _bits_for_noise(noise_std: float, norm_bound: float) -> int:
-    """The least at which noise is wide enough, the bound being rounded down to whole steps.
+    """Return the fewest bits with wide enough noise, if the bound is rounded down to whole steps.
 
     Raises:
         RangeError: no grid is fine enough.

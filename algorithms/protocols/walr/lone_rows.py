@@ -1,21 +1,21 @@
 """Shape joined rows at a measurement server before it sums them, so that each weight depends on many rows at once.
 
-Where a fit ends, its gradient is 0: sum_i x_ij p_i = N mu_j - N l2 w_j. A holder knows all but the p_i. If a
-combination of its columns is 0 except in one row, it reads that row's probability, and so the other holders' part of
+Where a fit ends, its gradient is 0: sum_i x_ij p_i = N mu_j - N l2 w_j. A party with columns knows all but the p_i. If
+a combination of its columns is 0 except in one row, it reads that row's probability, and so the other parties' part of
 that row's score.
 
     effective rows of a column      (sum x^2)^2 / sum x^4: m for a column that is 1 in m rows
     leverage of a row               x_i^T (X^T X)^+ x_i: 1 where some combination of columns is this row only
 
     step  does
-    1     leaves out columns with fewer than 20 effective rows
-    2     leaves out columns that nearly follow from later columns of their holder
-    3     shortens rows, for each holder, until no row has leverage above 1/20 in the columns of all other holders
+    1     leaves out columns with fewer than 20 effective rows.
+    2     leaves out columns that nearly follow from later columns of their party.
+    3     shortens rows, for each party, until no row has leverage above 1/20 in the columns of all other parties.
 
-Step 1 comes first, because a level of m < 20 rows keeps leverage 1/m however short its rows are: step 3 alone would
-delete these people. Step 2 is for rounding: a column for every level adds up to the constant, but for the rounding of
-the few rows that were clipped, which would stand out by this. Step 3 takes all other holders together, because they may
-put together what they know; of two holders that is each one's block.
+Step 1 comes first, because a level of m < 20 rows keeps leverage 1/m however short its rows are: only step 3 would
+delete these people. Step 2 is for rounding. A column for every level adds up to the constant, up to the rounding of the
+few rows that were clipped, which would stand out by this. Step 3 takes all other parties together, because they may
+combine what they know; for two parties that is each one's block.
 
 No step looks at a label, and no step looks at rows that do not count.
 
@@ -36,9 +36,9 @@ LEAST_EFFECTIVE_ROWS = 20
 MOST_LEVERAGE = 1 / LEAST_EFFECTIVE_ROWS
 ROWS_PER_COLUMN = 40  # leverages add up to the number of columns: twice what the rule needs
 FOLLOWS = 2.0**-10  # a column follows from later ones if they leave less than this fraction of its length
-AIM = 0.9 * MOST_LEVERAGE  # where one row is shortened to, as others gain by it
-SHORTENING_ROUNDS = 20  # after them, rows that still stand out become 0
-MOST_ROUNDS = 40  # after them, all rows of these columns do
+AIM = 0.9 * MOST_LEVERAGE  # target of shortening a row, as others gain by it
+SHORTENING_ROUNDS = 20  # after these, rows that still stand out become 0
+MOST_ROUNDS = 40  # after these, all rows of these columns become 0
 FLOAT_ERROR = 1e-6  # relative error of a leverage, which is exactly 1/20 for the only 20 rows of a level
 RANK = 1e-12  # of singular values, to the largest: less is float error
 
@@ -47,10 +47,10 @@ Columns = npt.NDArray[np.intp]  # their places
 
 
 def rows_needed(n_columns: Sequence[int]) -> int:
-    """Return how many rows a fit needs.
+    """Return the number of rows that a fit needs.
 
     Args:
-        n_columns: of each holder. Those of all holders but the smallest one count.
+        n_columns: number of columns of each party. All parties but the smallest count.
     """
     return ROWS_PER_COLUMN * (sum(n_columns) - (min(n_columns) if len(n_columns) > 1 else 0))
 
@@ -60,10 +60,10 @@ def shape_rows(rows: IntegerRows, n_columns: Sequence[int]) -> tuple[IntegerRows
 
     Args:
         rows: (rows that count, all columns).
-        n_columns: of each holder, in their order.
+        n_columns: number of columns of each party, in their order.
 
     Returns:
-        Rows none of which is longer than it was.
+        Rows of which no row is longer than before.
     """
     blocks = _blocks(n_columns)
     left_out = np.concatenate([columns_to_leave_out(rows[:, block]) for block in blocks])
@@ -80,7 +80,7 @@ def _blocks(n_columns: Sequence[int]) -> list[Columns]:
 
 
 def columns_to_leave_out(block: IntegerRows) -> Bits:
-    """Return which columns of one holder are of too few rows, or nearly follow from later ones. A constant is last."""
+    """Return which columns of one party are of too few rows, or nearly follow from later ones. A constant is last."""
     few = effective_rows(block) < LEAST_EFFECTIVE_ROWS
     kept = np.flatnonzero(~few)[::-1]
     r = _triangle(block, kept)
@@ -116,7 +116,7 @@ def leverages(rows: IntegerRows, columns: Columns) -> Floats:
 
 
 def shorten_rows(rows: IntegerRows, n_columns: Sequence[int]) -> IntegerRows:
-    """Shorten each row, for each holder, until no row stands out in the columns of all other holders."""
+    """Shorten each row, for each party, until no row stands out in the columns of all other parties."""
     holders = np.arange(len(n_columns))
     holder_of = np.repeat(holders, n_columns)
     short, factors = rows.copy(), np.ones((len(rows), len(holders)))
@@ -137,7 +137,7 @@ def shorten_rows(rows: IntegerRows, n_columns: Sequence[int]) -> IntegerRows:
 
 
 def _factor(found: Floats) -> Floats:
-    """Return how long rows of these leverages may be: a row that is made c times as long has c^2 h / (1 - h)."""
+    """Return the factors by which rows of these leverages may stay: a row times c has c^2 h / (1 - h)."""
     limit = AIM / (1 - AIM)
     return np.asarray(np.sqrt(limit * np.maximum(1 - found, 0.0) / found))
 

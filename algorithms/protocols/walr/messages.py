@@ -1,4 +1,4 @@
-"""The messages of WALR and the table of who sends them."""
+"""The messages of WALR, and their table."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from blindfit.algorithms.messages import (
 )
 from blindfit.algorithms.protocols.table import ACTIVE, CHUNKS, MEASUREMENT, ONCE, Arrow, Table
 
-BATCH_BYTES = 2**21  # of one message, half of what gRPC lets through: two sides work side by side, and a server that
-# maps its index piece by piece goes through it once for each message
+BATCH_BYTES = 2**21  # of one message, half of gRPC's limit: two sides work side by side, and a server that maps its
+# index piece by piece goes through it once for each message
 BATCH_ROWS = 16384
 MAX_BATCH_ROWS = 2**20  # with fixed_point.MAX_NORM_BOUND, the sum of a batch is exact in float64
 KEPT_PIECE_BYTES = 2**20
@@ -36,7 +36,7 @@ NOT_CONTENT = frozenset(
         "session",
         "public_key",
     )
-)  # fields of a request on which its answer does not depend, but for the rows' hash
+)  # fields of a request on which its answer does not depend, except the rows' hash
 
 
 Bits = npt.NDArray[np.bool_]
@@ -57,11 +57,11 @@ class AggregateOpen:
     delta: Real
     mechanism: Text
     content_sha256: Octets
-    receipt: Octets  # empty: the consumer has none of this server
+    receipt: Octets  # empty: the active party has no receipt of this server
     receipt_signature: Octets
-    session: Text = ""  # the job that it belongs to; a server whose operator approves each job wants one
-    content_salt: Octets = b""  # of the hash, which a ledger shows to auditors: who lacks it cannot try rows out
-    key: Text = ""  # fingerprint of the consumer's, under which rows and sum are encrypted; empty: they are not
+    session: Text = ""  # the job of the request; a server whose operator approves each job requires it
+    content_salt: Octets = b""  # of the hash, which a ledger shows to auditors: they cannot try rows out without it
+    key: Text = ""  # fingerprint of the active party's key, which encrypts rows and sum; empty: they are not encrypted
     public_key: Octets = b""
     slot_bits: Integer = 0  # of one number in a ciphertext
     in_shares: Integer = 0  # 1: rows come less masks, to two servers (walr_shares)
@@ -81,7 +81,7 @@ class Opened:
 @dataclass(frozen=True, slots=True, repr=False)
 class WeightRows:
     ids: Texts
-    weights: NarrowTensor  # (rows, n_columns); answer and hash do not depend on how wide they are
+    weights: NarrowTensor  # (rows, n_columns); answer and hash do not depend on their width
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,15 +99,15 @@ class NoisySum:
     neighbours: Text
     rows_kept: Integer
     rows_scaled: Integer
-    min_rows: Integer  # this and the next four: the policy and the population's budget under which it was released
+    min_rows: Integer  # this and the next four: the policy and the population's budget at the release
     max_epsilon: Real
     max_delta: Real
     budget_epsilon: Real
     budget_delta: Real
-    entry: Text  # the ledger's line of the charge, whose answer_sha256 is that of walr_statement.statement
+    entry: Text  # the ledger's line of the charge; its answer_sha256 is that of walr.statement
     receipt: Octets
     receipt_signature: Octets
-    ciphertexts: Octets = b""  # the sum under the request's key, where it has one; then `sums` is empty
+    ciphertexts: Octets = b""  # the sum under the request's key, if it has one; then `sums` is empty
     rows_unknown: Integer = (
         0  # rows that counted as label 0 because the table does not have their ids, if that is public
     )
@@ -121,19 +121,19 @@ class RowsKept:
 _NEW = "a request that was not answered before"
 TABLE = Table(
     "walr",
-    Arrow("1", ACTIVE, MEASUREMENT, AggregateOpen, ONCE, "what is asked for, and the hash of the rows"),
+    Arrow("1", ACTIVE, MEASUREMENT, AggregateOpen, ONCE, "the request, and the hash of the rows"),
     Arrow("2", MEASUREMENT, ACTIVE, Opened, ONCE, "whether the request was answered before"),
     Arrow("3", ACTIVE, MEASUREMENT, WeightRows, CHUNKS, "rows and their ids", _NEW),
-    Arrow("3", ACTIVE, MEASUREMENT, RowsEnd, ONCE, "that these were all", _NEW),
+    Arrow("3", ACTIVE, MEASUREMENT, RowsEnd, ONCE, "the end of the rows", _NEW),
     Arrow("5", MEASUREMENT, ACTIVE, NoisySum, ONCE, "the noisy sum"),
-    Arrow("5", MEASUREMENT, ACTIVE, RowsKept, CHUNKS, "which rows counted", "rows that did not count"),
+    Arrow("5", MEASUREMENT, ACTIVE, RowsKept, CHUNKS, "the rows that counted", "rows that did not count"),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class BlockColumns:
     n_columns: Integer
-    norm_bound: Real  # of its standardised rows, as `step_1_bound` rounds it
+    norm_bound: Real  # of its standardised rows, rounded by `step_1_bound`
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,21 +155,21 @@ class BlockWanted:
 @dataclass(frozen=True, slots=True)
 class BlockOpen:
     n_rows: Integer
-    norm_bound: Integer  # grid steps: this and the hash are what the active party was told
+    norm_bound: Integer  # grid steps; the active party got the same bound and hash
     content_sha256: Octets
     content_salt: Octets
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class BlockFit:
-    weights: RealTensor  # (columns of the block,), of what was sent
+    weights: RealTensor  # (columns of the block,), for the rows as sent
     rows_kept: Integer
     solver: Text
     iterations: Integer
     converged: Integer
     gradient_norm: Real  # rounded up to a power of two
     l2: Real
-    feasible: Integer  # 1: yes, 0: no, -1: neither was proved
+    feasible: Integer  # 1: yes, 0: no, -1: unknown
     left_out: IntegerTensor  # places of columns of the block that were left out: their weights are 0
 
 
@@ -198,4 +198,4 @@ class ZeroSharePart:
 
 @dataclass(frozen=True, slots=True)
 class MasksUsed:
-    """The dealer may leave: nobody notices a party that has left but by its stream, which is cut."""
+    """Sent when the dealer may leave; parties notice its absence only by the end of its stream."""

@@ -1,4 +1,4 @@
-"""What a request of WALR is: its settings, its rows, its checks and its digest (steps 1 and 2)."""
+"""A request of WALR: its settings, its rows, its checks and its digest (steps 1 and 2)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from blindfit.algorithms.protocols.handshake import PROTOCOL_VERSION
 from blindfit.algorithms.protocols.walr.messages import BATCH_BYTES, BATCH_ROWS, NOT_CONTENT, AggregateOpen, WeightRows
 
 DIGEST = DigestFormat()
-"""How fields of a request are written in its digest, in its name and in the statement that a ledger's entry proves."""
+"""Form of a request's fields in its digest, in its name and in the statement that a ledger's entry proves."""
 MIN_EPSILON, MAX_EPSILON = 1e-6, 50.0
 MIN_DELTA, MAX_DELTA = 1e-100, 0.5
 MAX_REQUEST_ID_CHARS = 128
@@ -44,27 +44,27 @@ NAMED = (
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ConsumerRows:
-    """What the consumer sends and later trains on: the same integers."""
+    """Rows that the active party sends and later trains on: the same integers."""
 
-    ids: Sequence[str]  # of which a slice is a tuple
+    ids: Sequence[str]  # a slice of it is a tuple
     weights: IntegerRows  # (n_rows, n_columns)
 
     def batches(self, batch_rows: int | None = None) -> Iterator[WeightRows]:
-        """By default as many rows as surely fit in one message; the answer does not depend on it."""
+        """Yield messages; by default of as many rows as surely fit. The answer does not depend on that number."""
         batch_rows = batch_rows or self.rows_that_fit(self.weights.itemsize * int(self.weights.shape[1]))
         for start in range(0, len(self.ids), batch_rows):
             stop = start + batch_rows
             yield WeightRows(tuple(self.ids[start:stop]), self.weights[start:stop])
 
     def rows_that_fit(self, row_bytes: int) -> int:
-        """Takes the bytes of a row without its id."""
+        """Return the number of rows that surely fit in a message, from the bytes of a row without its id."""
         longest = max(map(len, self.ids), default=0)
         return min(BATCH_ROWS, max(1, BATCH_BYTES // (row_bytes + 4 * (longest + 1))))  # a character has 4 at most
 
 
 @dataclass(frozen=True, slots=True)
 class ReleaseSettings:
-    """What the consumer asks for; public."""
+    """Settings of the active party's request; public."""
 
     dataset: str
     snapshot: str
@@ -73,8 +73,8 @@ class ReleaseSettings:
     mechanism: str = "analytic"
     frac_bits: int = 16
     max_rows_per_person: int = 0
-    release: str = ""  # a new name asks for a new draw, and is charged again
-    content_salt: bytes = b""  # 32 secret bytes, always the same for the same rows; or none
+    release: str = ""  # a new name requests a new draw, and is charged again
+    content_salt: bytes = b""  # 32 secret bytes, always the same for the same rows; or empty
 
 
 def step_1_open(
@@ -84,15 +84,15 @@ def step_1_open(
     receipt: tuple[bytes, bytes] = (b"", b""),
     session: str = "",
 ) -> AggregateOpen:
-    """The request; its id follows from the content, so that asking twice costs once.
+    """Return the request; its id follows from the content, so that a repeated request costs nothing more.
 
     Raises:
-        RangeError: rows of 16 bits, of which one within the bound may need more.
+        RangeError: the rows have 16 bits, and a row within the bound may need more.
     """
     if rows.weights.dtype == np.int16 and norm_bound > fixed_point.MAX_NARROW_BOUND:
         raise RangeError(f"rows of 16 bits hold no norm of {norm_bound} grid steps", hint="send rows of 32 bits")
     content = ContentDigest(settings.content_salt)
-    with ThreadPoolExecutor(1) as beside:  # a hash lets go of the interpreter's lock
+    with ThreadPoolExecutor(1) as beside:  # a hash releases the interpreter's lock
         hashed = beside.submit(content.update_weights, rows.weights)
         content.update_ids(rows.ids)
         hashed.result()
@@ -119,19 +119,20 @@ def step_1_open(
 
 
 def step_1_name(request: AggregateOpen, release: str) -> str:
-    """What a request is called, whatever it is called now; an auditor computes it again.
+    """Return the name of a request, independent of its present name; an auditor computes it again.
 
     Args:
-        release: as in ReleaseSettings.
+        release: see ReleaseSettings.
     """
     named = DIGEST.fields({name: getattr(request, name) for name in NAMED})
     return parameters_digest({**named, "release": release, "content": request.content_sha256.hex()}).hex()
 
 
 class ContentDigest:
-    """SHA-256 over salt, ids and weights, whatever the batches: ids, their lengths and the weights run apart.
+    """SHA-256 over salt, ids and weights, the same for all batches: ids, their lengths and weights are hashed apart.
 
-    Weights count as 32-bit integers, however wide they travel: so to ask again in another width costs nothing either.
+    Weights count as 32-bit integers, in every width in which they are sent. So the same request in another width costs
+    nothing either.
     """
 
     def __init__(self, salt: bytes = b"") -> None:
@@ -161,13 +162,13 @@ Require = Callable[[bool, str, str], None]
 
 
 def begin_check(request: Any, *, consumer: str) -> Require:
-    """Check what every request to a measurement server has, and return the function that checks each further field.
+    """Check the fields that every request to a measurement server has; return the check of each further field.
 
     Args:
-        request: with `protocol_version`, `request_id`, `n_rows` and `content_sha256`.
+        request: request with `protocol_version`, `request_id`, `n_rows` and `content_sha256`.
 
     Raises:
-        MalformedMessage: names the field.
+        MalformedMessage: a field is wrong; the error names it.
     """
 
     def require(condition: bool, name: str, reason: str) -> None:
@@ -175,7 +176,7 @@ def begin_check(request: Any, *, consumer: str) -> Require:
             raise MalformedMessage(culprit=consumer, field=name, reason=reason, step=type(request).__name__)
 
     version = request.protocol_version == PROTOCOL_VERSION
-    require(version, "protocol_version", f"this server speaks version {PROTOCOL_VERSION}")
+    require(version, "protocol_version", f"this server supports version {PROTOCOL_VERSION}")
     require(0 < len(request.request_id) <= MAX_REQUEST_ID_CHARS, "request_id", "has a wrong length")
     require(1 <= request.n_rows <= fixed_point.MAX_ROWS, "n_rows", "is out of range")
     require(len(request.content_sha256) == 32, "content_sha256", "is not 32 bytes")
@@ -183,10 +184,10 @@ def begin_check(request: Any, *, consumer: str) -> Require:
 
 
 def step_2_check(request: AggregateOpen, *, consumer: str) -> None:
-    """Every number of the request within the range in which the integer arithmetic is exact.
+    """Check that every number of the request is within the range in which integer arithmetic is exact.
 
     Raises:
-        MalformedMessage: names the field.
+        MalformedMessage: a field is wrong; the error names it.
     """
     require = begin_check(request, consumer=consumer)
     require(1 <= request.n_columns <= fixed_point.MAX_COLUMNS, "n_columns", "is out of range")
@@ -219,13 +220,13 @@ def step_2_check(request: AggregateOpen, *, consumer: str) -> None:
 
 
 def request_digest(request: AggregateOpen) -> bytes:
-    """Return the digest of all that the answer depends on: one request id stands for one such digest."""
+    """Return the digest of all fields on which the answer depends: one request id stands for one such digest."""
     names = [f.name for f in fields(request) if f.name not in NOT_CONTENT]
     content = DIGEST.fields({name: getattr(request, name) for name in names})
     return parameters_digest({**content, "rows": request.content_sha256.hex()})
 
 
 def mechanism_of(request: AggregateOpen) -> GaussianMechanism:
-    """Raises RangeError: the grid is too coarse for this noise."""
+    """Return the mechanism; raise RangeError if the grid is too coarse for its noise."""
     multiplier = gaussian.noise_multiplier(request.mechanism, request.epsilon, request.delta)
     return GaussianMechanism(multiplier, request.sensitivity**2)

@@ -25,15 +25,15 @@ R = TypeVar("R")
 
 
 class SentRows(Protocol):
-    """Rows as they go to a server."""
+    """Rows in the form that goes to a server."""
 
     def batches(self) -> Iterator[Any]:
-        """Messages with `ids`."""
+        """Yield messages with `ids`."""
         ...
 
 
 class InBackground(Protocol):
-    """Does work off the event loop."""
+    """A way to do work off the event loop."""
 
     def __call__(self, work: Callable[[], R], /) -> Awaitable[R]: ...
 
@@ -46,7 +46,7 @@ async def run_active(
     in_background: InBackground,
     on_rows: Callable[[int], None] = lambda _: None,
 ) -> tuple[NoisySum, Bits]:
-    """Returns the answer and which rows counted."""
+    """Return the answer and which rows counted."""
     await channel.send(server, request)
     opened = await channel.receive(server, Opened)
     if opened.send_rows:
@@ -59,7 +59,7 @@ async def run_active(
     step_6_check(answer, request, server=server)
     if answer.rows_kept == request.n_rows:
         return answer, np.ones(request.n_rows, np.bool_)
-    if request.blocks:  # which rows others have is not told
+    if request.blocks:  # the rows that others have are not revealed
         return answer, np.zeros(0, np.bool_)
     return answer, await receive_kept(answer, request, server, channel)
 
@@ -79,39 +79,41 @@ async def receive_kept(answer: NoisySum, request: AggregateOpen, server: str, ch
 
 
 class Desk(Protocol):
-    """What the measurement server brings to its role: policy, ledger, labels, and a place for the kept bits."""
+    """Operations of the measurement server: policy, ledger, labels, and a place for the kept bits."""
 
     def admit(self, request: AggregateOpen) -> NoisySum | None:
-        """Raises what refuses the request; returns the stored answer of the same request."""
+        """Raise if the request is refused; return the stored answer of the same request."""
 
     async def before_rows(self, request: AggregateOpen, answer: NoisySum | None) -> None:
-        """Raises what another server has against it; `answer`, where it is remembered."""
+        """Raise if another server objects; `answer` is the stored answer, if there is one."""
 
     def tally(self, request: AggregateOpen) -> Tally: ...
 
     def join(self, ids: Sequence[str]) -> tuple[npt.NDArray[Any], Bits]:
-        """The same work whatever the ids; what is wrong with them is said in `release`."""
+        """Join ids to labels, with the same work for all ids; `release` reports what is wrong with them."""
         ...
 
     def keep_bits(self, bits: bytes) -> object: ...
 
     def pieces_to_keep(self) -> Iterator[bytes]:
-        """Yield which rows counted in the answer. They are kept with it, so that they belong to each other for good."""
+        """Yield bits of the rows that counted in the answer. They are stored with it, so that both stay together."""
         ...
 
     async def before_release(self, tally: Tally) -> None:
-        """All rows have come. Raises what another server has against it."""
+        """Raise if another server objects, after all rows have come."""
 
     def release(self, tally: Tally) -> NoisySum:
-        """Raises what refuses the rows; draws, charges and stores in one transaction; the same request gets the stored
-        answer."""
+        """Raise if the rows are refused; draw, charge and store in one transaction.
+
+        The same request gets the stored answer.
+        """
 
     def redact(self, answer: NoisySum) -> NoisySum:
-        """Cut an answer to what the active party gets."""
+        """Cut an answer to the active party's part."""
         ...
 
     def in_background(self, work: Callable[[], R]) -> Awaitable[R]:
-        """Off the event loop: hashing, the database, the noise."""
+        """Do work off the event loop: hashing, the database, the noise."""
         ...
 
 
@@ -143,11 +145,11 @@ async def receive_rows(request: AggregateOpen, consumer: str, channel: Channel, 
     return tally
 
 
-# --- the specification: both seats in one process, no channel ---------------------------------------
+# --- the specification: both roles in one process, no channel ---------------------------------------
 
 
 def run_locally(rows: ConsumerRows, request: AggregateOpen, labels: Mapping[str, int], uniform: UniformInt) -> NoisySum:
-    """One label for each row, unit = row, no ledger: what the two roles compute, on one page."""
+    """Compute what the two roles compute, with one label for each row, unit = row, and no ledger."""
     step_2_check(request, consumer="active")
     tally = Tally(request, lambda _: None)
 

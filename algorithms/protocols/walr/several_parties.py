@@ -1,35 +1,35 @@
-"""WALR where several parties hold features of the same people: what this adds to `walr`.
+"""WALR if several parties hold features of the same people: the differences from `walr`.
 
 Source: ours.
-Model: the measurement server is trusted with labels and with the rows of every holder, as in `walr`. A holder may do
-    what it likes, also together with others: no more is learnt about a label than (epsilon, delta) label DP allows.
-    A block is what one holder has of the rows: its columns. Blocks stand in the order of the passive parties' names;
-    the active party's comes last, with the constant at its end.
+Model: the measurement server is trusted with labels and with the rows of every party, as in `walr`. A party may deviate
+    and collude with others: nobody learns more about a label than (epsilon, delta) label DP allows. A block is one
+    party's columns of the rows. Blocks stand in the order of the passive parties' names; the active party's comes last,
+    with the constant at its end.
 
     step  who      does                                                                  sends
-    1     passive  standardises its columns; a norm bound R_p for them, rounded up       BlockColumns
-    2     active   R^2 = sum R_p^2 and a grid for R                                      BlockGrid
-    3     passive  clips its rows to R_p and rounds them toward zero; their salted hash  BlockContent
-    4     active   asks as in walr 1, for all blocks together                            --
-    5     server   admits the request as in walr 2; asks the passive parties             BlockWanted
-    6     passive  its rows, as in walr 3                                                BlockOpen, WeightRows ...
-                                                                                         RowsEnd
-    7     server   joins by id the rows that every holder has; no row of a block is
-                   longer than R_p; leaves out columns of few rows and shortens rows
-                   that stand out (lone_rows.py); goes on as in walr 4 and 5, but of
-                   the noisy sum tells the active party its own block                    --
-    8     server   fits as in walr 6, once for a release; rounds each weight to a
-                   quarter of its statistical error at least, and how the fit ended;
-                   tells each holder which of its own columns were left out              BlockFit
+    1     passive  standardises its columns; a norm bound R_p for them, rounded up       BlockColumns.
+    2     active   R^2 = sum R_p^2 and a grid for R                                      BlockGrid.
+    3     passive  clips its rows to R_p and rounds them toward zero; their salted hash  BlockContent.
+    4     active   asks as in walr 1, for all blocks together                            nothing.
+    5     server   admits the request as in walr 2; asks the passive parties             BlockWanted.
+    6     passive  its rows, as in walr 3                                                BlockOpen, WeightRows ...,
+                                                                                         RowsEnd.
+    7     server   joins by id the rows that every party has; no row of a block is       nothing.
+                   longer than R_p. Leaves out columns of few rows and shortens rows
+                   that stand out (lone_rows.py). Goes on as in walr 4 and 5, but sends
+                   the active party only its own block of the noisy sum.
+    8     server   fits as in walr 6, once for a release. Rounds each weight to a        BlockFit.
+                   quarter of its statistical error at least, and the numbers of how
+                   the fit ended. Sends each party its own left-out columns.
 
-    Scores of new rows are formed by joint prediction (`predict`), from what each holder keeps.
+    Scores of new rows come from joint prediction (`predict`), from the parts that the parties keep.
 
-Departures: the server fits, as nobody else sees all rows; one fit for a release, as each fit of the same sum with other
-    settings would give every holder as many equations about the others' columns as it has weights.
-Learns: the server, every holder's rows and ids. A holder, its own weights; how many columns and which norm bound each
-    other one has (the active party) or the grid and so the norm of all within a factor of two (a passive one); how many
-    rows all have in common, and whether a column of its own has 20 effective rows among these. The active party, the
-    noisy sum of its own columns.
+Departures: the server fits, as nobody else sees all rows. There is one fit for a release. Another fit of the same sum,
+    with other settings, would give every party as many equations about the others' columns as it has weights.
+Learns: the server learns every party's rows and ids. Each party learns its own weights, how many rows all parties have
+    in common, and which of its own columns have 20 effective rows among these. The active party learns each other
+    party's number of columns and norm bound, and the noisy sum of its own columns. A passive party learns the grid, and
+    so the norm of whole rows within a factor of two.
 """
 
 from __future__ import annotations
@@ -75,13 +75,13 @@ from blindfit.algorithms.protocols.walr.request import SALT_BYTES, ConsumerRows,
 from blindfit.algorithms.protocols.walr.tally import Join, Tally, step_4_check_batch
 from blindfit.algorithms.statistics.linear.weight_bits import choose_kept_bits
 
-LARGEST_WEIGHT = 32.0  # that a holder is told, of a standardised column
-ROWS_FOR_A_BIT = 4  # of what hangs on the rows, told to others than their holder
-BOUND_BITS, EXPONENT_BITS = 7, 4  # of a norm bound that hangs on the rows: significant ones, and its power of two
-SMALLEST_NORM, LARGEST_NORM = 2.0**-64, 2.0**63  # of a gradient, as it is told: a power of two
-MOST_ITERATIONS = 2**20  # as they are told
+LARGEST_WEIGHT = 32.0  # of a standardised column, that a party receives
+ROWS_FOR_A_BIT = 4  # rows for each bit that depends on one party's rows and that others receive
+BOUND_BITS, EXPONENT_BITS = 7, 4  # of a norm bound that depends on the rows: significant ones, and its power of two
+SMALLEST_NORM, LARGEST_NORM = 2.0**-64, 2.0**63  # of a gradient as it is sent: a power of two
+MOST_ITERATIONS = 2**20  # as they are sent
 LEFT_OUT_BITS = 1  # of a column: whether it was left out
-ENDING_BITS = 7 + 20 + 2 + 1  # of how a fit ended: gradient_norm, iterations, feasible, converged
+ENDING_BITS = 7 + 20 + 2 + 1  # of the end of a fit: gradient_norm, iterations, feasible, converged
 
 Floats = npt.NDArray[np.float64]
 T = TypeVar("T", bound=np.generic)
@@ -94,13 +94,13 @@ _NEW = "rows that were not fitted before"
 
 TABLE = Table(
     "walr_blocks",
-    Arrow("1", PASSIVE, ACTIVE, BlockColumns, ONCE, "how many columns, and their norm bound"),
+    Arrow("1", PASSIVE, ACTIVE, BlockColumns, ONCE, "the number of columns, and their norm bound"),
     Arrow("2", ACTIVE, PASSIVE, BlockGrid, ONCE, "the grid, and the norm bound on it"),
     Arrow("3", PASSIVE, ACTIVE, BlockContent, ONCE, "nothing: a salted hash"),
     Arrow("5", MEASUREMENT, PASSIVE, BlockWanted, ONCE, "whether rows were fitted before"),
-    Arrow("6", PASSIVE, MEASUREMENT, BlockOpen, ONCE, "how many rows come", _NEW),
+    Arrow("6", PASSIVE, MEASUREMENT, BlockOpen, ONCE, "the number of rows", _NEW),
     Arrow("6", PASSIVE, MEASUREMENT, WeightRows, CHUNKS, "rows and their ids", _NEW),
-    Arrow("6", PASSIVE, MEASUREMENT, RowsEnd, ONCE, "that these were all", _NEW),
+    Arrow("6", PASSIVE, MEASUREMENT, RowsEnd, ONCE, "the end of the rows", _NEW),
     Arrow("8", MEASUREMENT, DATA, BlockFit, ONCE, "weights of the receiver's own columns, and how the fit ended"),
 )
 
@@ -111,12 +111,12 @@ TABLE = Table(
 def step_2_bounds(
     told: Mapping[str, BlockColumns], own: BlockColumns, norm_bound: float | None
 ) -> tuple[dict[str, float], float, float]:
-    """The norm bound of each passive party's block, of the active party's, and of whole rows.
+    """Return the norm bound of each passive party's block, of the active party's, and of whole rows.
 
     Args:
-        own: of the active party, the constant included.
-        norm_bound: of whole rows, of which each block gets a part by its number of columns: columns are standardised,
-            so the mean of a row's squared norm is that number. None: each has the one that its holder chose.
+        own: columns of the active party, with the constant.
+        norm_bound: bound of whole rows; each block gets a part by its number of columns, because columns are
+            standardised and the mean of a row's squared norm is their number. None: each party has chosen its own.
     """
     everyone = [*told.values(), own]
     if norm_bound is None:
@@ -128,7 +128,7 @@ def step_2_bounds(
 
 
 def step_2_check_columns(told: BlockColumns, *, passive: str) -> None:
-    """Raises MalformedMessage: names the field."""
+    """Raise MalformedMessage, which names the field, if a number is out of range."""
     if not 1 <= told.n_columns <= fixed_point.MAX_COLUMNS:
         raise MalformedMessage(culprit=passive, field="n_columns", reason="is out of range", step="BlockColumns")
     if not 0 < told.norm_bound < 2.0**25:
@@ -136,10 +136,10 @@ def step_2_check_columns(told: BlockColumns, *, passive: str) -> None:
 
 
 def step_4_open(own: AggregateOpen, blocks: Sequence[Block]) -> AggregateOpen:
-    """The request for all blocks.
+    """Return the request for all blocks.
 
     Args:
-        own: as `walr.step_1_open` makes it for the active party's rows and bound.
+        own: output of `walr.step_1_open` for the active party's rows and bound.
     """
     squares = own.norm_bound**2 + sum(block.norm_bound**2 for block in blocks)
     text = encode_blocks(blocks)
@@ -153,18 +153,18 @@ def step_4_open(own: AggregateOpen, blocks: Sequence[Block]) -> AggregateOpen:
 
 
 def step_4_name(own: str, blocks: str) -> str:
-    """What a request for all blocks is called."""
+    """Return the name of a request for all blocks."""
     return parameters_digest({"own": own, "blocks": blocks}).hex()
 
 
 def step_4_own(request: AggregateOpen, own_bound: int, *, consumer: str) -> AggregateOpen:
-    """The active party's own request, of one for all blocks; at an auditor.
+    """Return the active party's own request, from one for all blocks; at an auditor.
 
     Args:
-        own_bound: what the active party says that its own was: the whole bound, rounded up, leaves two or so.
+        own_bound: the active party's own bound, as it declares it; the whole bound, rounded up, leaves two or so.
 
     Raises:
-        MalformedMessage: the blocks are none, or do not add up to the whole norm bound.
+        MalformedMessage: the blocks are invalid, or do not add up to the whole norm bound.
     """
     blocks = blocks_of(request, culprit=consumer)
     own = replace(request, n_columns=own_columns(request, blocks), norm_bound=own_bound, blocks="")
@@ -178,7 +178,7 @@ def step_4_own(request: AggregateOpen, own_bound: int, *, consumer: str) -> Aggr
 
 
 def step_1_bound(norm_bound: float) -> float:
-    """Rounded up to BOUND_BITS: a quantile of norms is one row's, and all its bits are not for others."""
+    """Round up to BOUND_BITS: a quantile of norms is one row's norm, and others must not get all its bits."""
     mantissa, exponent = math.frexp(norm_bound)
     return math.ldexp(math.ceil(math.ldexp(mantissa, BOUND_BITS)), exponent - BOUND_BITS)
 
@@ -193,7 +193,7 @@ def step_3_content(rows: ConsumerRows, salt: bytes) -> BlockContent:
 async def run_passive(
     rows: ConsumerRows, norm_bound: int, content: BlockContent, salt: bytes, server: str, channel: Channel
 ) -> None:
-    """Step 6."""
+    """Do step 6."""
     await channel.send(server, BlockOpen(len(rows.ids), norm_bound, content.content_sha256, salt))
     for batch in rows.batches():
         await channel.send(server, batch)
@@ -209,7 +209,7 @@ def step_5_too_few_rows(request: AggregateOpen, blocks: Sequence[Block]) -> str:
 
 
 def too_few_rows(n_rows: int, n_columns: Sequence[int]) -> str:
-    """Return why so many rows are too few for the columns of each holder; "" if they are enough."""
+    """Return why so many rows are too few for the columns of each party; "" if they are enough."""
     needed = lone_rows.rows_needed(n_columns)
     if n_rows >= needed:
         return ""
@@ -221,22 +221,23 @@ def too_few_rows(n_rows: int, n_columns: Sequence[int]) -> str:
 
 @dataclass(frozen=True, repr=False)
 class BlockRows:
-    """What a passive party has sent: rows of distinct ids, none longer than its bound."""
+    """Rows that a passive party has sent: of distinct ids, each within its bound."""
 
     place: Mapping[str, int]
     rows: IntegerRows
 
 
 async def receive_block(block: Block, active: str, channel: Channel) -> BlockRows:
-    """Step 6, at the server.
+    """Do step 6 at the server.
 
     Raises:
-        MalformedMessage: the active party asked for another block than its holder says it has: names both, as either
-            may lie; or the rows are not those of the hash, too long, or an id comes twice: names the holder.
+        MalformedMessage: the active party requests another block than the passive party has: the error names both, as
+            either may lie. Or the rows do not fit the hash or the bound, or an id comes twice: it names the passive
+            party.
     """
     opened = await channel.receive(block.holder, BlockOpen)
     if (opened.norm_bound, opened.content_sha256) != (block.norm_bound, block.content_sha256):
-        reason = f"{active} asks for another block than {block.holder} has, and which of the two lies nobody knows here"
+        reason = f"{active} requests another block than {block.holder} has; nobody here knows which of the two lies"
         raise MalformedMessage(
             culprit=f"{active} or {block.holder}", field="blocks", reason=reason, step="AggregateOpen"
         )
@@ -248,9 +249,9 @@ async def receive_block(block: Block, active: str, channel: Channel) -> BlockRow
     while n < opened.n_rows:
         batch = await channel.receive(block.holder, WeightRows)
         if not 0 < len(batch.ids) <= min(MAX_BATCH_ROWS, opened.n_rows - n):
-            raise _of_block(block, "WeightRows", "ids", "none, or more than were said to come")
+            raise _of_block(block, "WeightRows", "ids", "are missing, or more than were announced")
         if batch.weights.shape != (len(batch.ids), block.n_columns):
-            raise _of_block(block, "WeightRows", "weights", "not one row of n_columns for each id")
+            raise _of_block(block, "WeightRows", "weights", "are not one row of n_columns for each id")
         content.update(batch)
         rows, scaled = fixed_point.enforce_norm_bound(batch.weights, block.norm_bound)
         if scaled:
@@ -272,11 +273,11 @@ def _of_block(block: Block, step: str, name: str, reason: str) -> MalformedMessa
 
 @dataclass(repr=False)
 class BlocksTally(Tally):
-    """The active party's rows as they come, and once every block is here the exact sum.
+    """The active party's rows as they come, and the exact sum once every block is here.
 
     Attributes:
-        joined: (rows that counted, all columns), what the sum and the fit are of.
-        left_out: which of the columns are 0 because too few rows have them.
+        joined: (rows that counted, all columns), rows of the sum and the fit.
+        left_out: (all columns,) True for columns that are 0 because too few rows have them.
     """
 
     blocks: Sequence[Block] = ()
@@ -293,9 +294,11 @@ class BlocksTally(Tally):
         self._own = own_request(self.request, self.blocks)
 
     def add(self, batch: WeightRows, join: Join, *, consumer: str) -> None:  # noqa: ARG002 - others' rows come first
-        """Raises:
-        DuplicateId: names the row among all that the active party sent: found later, among those that all holders
-            have, it would be counted in theirs.
+        """Add a batch of the active party's rows.
+
+        Raises:
+            DuplicateId: an id is repeated; the error names the row among all rows that the active party sent. A later
+                check, among the common rows, would give a position among these.
         """
         step_4_check_batch(batch, self.rows, self._own, consumer=consumer)
         for row, name in enumerate(batch.ids, start=self.rows + 1):
@@ -310,7 +313,7 @@ class BlocksTally(Tally):
         self.rows_scaled += scaled
 
     def join_blocks(self, others: Sequence[BlockRows], join: Join) -> None:
-        """Step 7: find the rows that count among those that all holders have. Takes the blocks in their order."""
+        """Do step 7: find the rows that count among the rows that all parties have. `others` are in block order."""
         places = [np.array([other.place.get(i, -1) for i in self._ids], np.int64) for other in others]
         common = np.logical_and.reduce([place >= 0 for place in places])
         ids = [i for i, here in zip(self._ids, common.tolist(), strict=True) if here]
@@ -325,7 +328,7 @@ class BlocksTally(Tally):
         self._ids, self._seen, self._parts = [], set(), []
 
     def sum_blocks(self) -> None:
-        """Step 7: leave out columns, shorten rows, add up. The same work whatever the labels."""
+        """Do step 7: leave out columns, shorten rows, add up; with the same work for all labels."""
         self.joined, self.left_out = lone_rows.shape_rows(self.joined, self.n_columns)
         for start in range(0, self.rows_kept, BATCH_ROWS):
             rows, labels = (of_all[start : start + BATCH_ROWS] for of_all in (self.joined, self._labels))
@@ -334,41 +337,42 @@ class BlocksTally(Tally):
 
     @property
     def n_columns(self) -> list[int]:
-        """Of each holder, in the order of the blocks."""
+        """Number of columns of each party, in the order of the blocks."""
         return columns_of(self.request, self.blocks)
 
 
 def require_tally(tally: Tally) -> BlocksTally:
-    """Raises LocalProtocolError: the tally is of one party's columns."""
+    """Return the tally; raise LocalProtocolError if it has one party's columns."""
     if not isinstance(tally, BlocksTally):
         raise LocalProtocolError("a tally of one party's columns has no blocks to join")
     return tally
 
 
 def redact(answer: NoisySum, request: AggregateOpen) -> NoisySum:
-    """Cut an answer to what the active party gets: its own block's sums. The ledger's entry has the hash of these."""
+    """Cut an answer to the active party's part: its own block's sums. The ledger's entry has their hash."""
     blocks = blocks_of(request, culprit="")
     return replace(answer, sums=answer.sums[-own_columns(request, blocks) :]) if blocks else answer
 
 
 def bits_told_of(n_columns: Sequence[int], rows_kept: int) -> list[int]:
-    """Of each holder's columns in turn: how many bits others are told that hang on them: their own weights, which of
-    their columns were left out, and how the fit ended.
+    """Return, for each party, the bits that others receive and that depend on its columns.
+
+    They are the others' weights, the others' left-out columns, and the end of the fit.
     """
     bits = bits_of_a_weight(rows_kept) + LEFT_OUT_BITS
     return [(sum(n_columns) - columns) * bits + ENDING_BITS for columns in n_columns]
 
 
 def score_bits_of_a_fit(rows: int) -> float:
-    """Return how many bits about each row's score count as opened by one fit: those of a weight, times the leverage.
+    """Return the bits about each row's score that count as opened by one fit: those of a weight, times the leverage.
 
     Args:
-        rows: at least as many as count, such as those that the active party sends.
+        rows: an upper bound of the number of rows that count, such as the rows that the active party sends.
     """
     return bits_of_a_weight(rows) * lone_rows.MOST_LEVERAGE
 
 
-TOO_MANY_BITS = (  # no number: either would reveal how many rows are common
+TOO_MANY_BITS = (  # without numbers: each of them would reveal how many rows are common
     "the weights of this fit and of earlier ones reveal more bits about the columns of one party than a quarter of the "
     "common rows: use more rows or fewer columns"
 )
@@ -380,20 +384,20 @@ def fits_rows(n_columns: Sequence[int], rows_kept: int) -> bool:
 
 
 def max_bits(rows_kept: int) -> int:
-    """That others may be told which hang on one holder's rows: a quarter of one bit for each row."""
+    """Return the most bits about one party's rows that others may receive: a quarter of one bit for each row."""
     return rows_kept // ROWS_FOR_A_BIT
 
 
 def bits_of_a_weight(rows: int) -> int:
-    """That one told weight has at most."""
+    """Return the most bits of one weight as it is sent."""
     return math.ceil(math.log2(2 * LARGEST_WEIGHT)) + choose_kept_bits(rows)
 
 
 def step_8_rounded(weights: Floats, rows: int) -> Floats:
-    """As they are told: a quarter of their statistical error, or more, is rounded away.
+    """Round weights for sending: a quarter of their statistical error, or more, is rounded away.
 
     Raises:
-        RangeError: a weight is larger than may be told.
+        RangeError: a weight is larger than may be sent.
     """
     if not (np.abs(weights) <= LARGEST_WEIGHT).all():  # also NaN
         raise RangeError(
@@ -405,10 +409,10 @@ def step_8_rounded(weights: Floats, rows: int) -> Floats:
 
 
 def step_8_rounded_norm(gradient_norm: float) -> float:
-    """Up to a power of two: all bits of it would be as many of everybody's rows."""
+    """Round up to a power of two: all bits of the norm would be as many bits about all parties' rows."""
     return min(max(2.0 ** math.ceil(math.log2(max(gradient_norm, SMALLEST_NORM))), SMALLEST_NORM), LARGEST_NORM)
 
 
 def step_8_blocks(values: npt.NDArray[T], n_columns: Sequence[int]) -> list[npt.NDArray[T]]:
-    """What belongs to each block, in their order."""
+    """Split values by block, in the order of the blocks."""
     return np.split(values, np.cumsum(n_columns)[:-1])

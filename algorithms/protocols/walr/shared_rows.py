@@ -1,42 +1,42 @@
-"""WALR with labels and features in shares between two measurement servers: what this adds to `walr` and `two_servers`.
+"""WALR with labels and features in shares between two measurement servers: the differences from `two_servers`.
 
 Source: ours, on the shares of Damgard et al. 2013 (SPDZ) and the dealing of algorithms/sharing; the norm check is that
     of algorithms/sharing/short_rows.py.
-Model: the active party may do what it likes, together with one of the servers. The servers do not collude with each
-    other, nor with the dealer (the key node), who follows the protocol. The dealer may pool what it knows with that of
-    an active party that follows the protocol.
+Model: the active party may deviate, together with one of the servers. The servers do not collude with each other, nor
+    with the dealer (the key node), which follows the protocol. The dealer may pool its knowledge with that of an active
+    party that follows the protocol.
 
     step  who      does                                                                     sends
-    0     active   says how many rows and columns it has, and their norm bound              Dimensions
-          dealer   repeats it to the servers, who compare                                   Dimensions
-                   masks that the active party knows, in shares with MACs; of the labels'
-                   masks, and of their products with the rows', shares alone                DealtSeed, Correction ...
-    2     server   admits the request and agrees with the other as in `two_servers` 2        --
-    3     active   rows, and six numbers each that fill their squares up, less masks        MaskedRows ...
-    4     server   the rows are the same at both; draws the signs with the other            CheckCommitment, CheckSeed
-                   (no MAC is checked yet, so that residues are of nothing)                 ResidueCommitment, Residue
-                   tells them                                                               Challenge
-    5     active   the bits of its rows' sums with these signs, less masks                  MaskedInput ...
-    6     server   draws coefficients as in 4; opens one number, 0 if no row is too long,
-                   and checks its MAC; both refuse where it is not 0                        OpenedShares
-          server   opens labels less masks, those of rows that count                        OpenedShares ...
-                   its share of X^T y from what is public and dealt                         --
-          server   half of a secret that serves this sum only                               ZeroSharePart
-                   server 1 adds u, server 2 subtracts it: u = PRF(both halves, session,
-                   request)                                                                 --
-    7     server   adds a whole noise of its own and answers, as in `two_servers` 4 and 5    --
-    8     active   adds both answers and goes on, as in `two_servers` 6                      MasksUsed
+    0     active   its number of rows and columns, and their norm bound                     Dimensions.
+    0     dealer   repeats them to the servers, which compare                               Dimensions.
+                   Masks that the active party knows, in shares with MACs; the labels'      DealtSeed, Correction.
+                   masks, and their products with the rows', only in shares.
+    2     server   admits the request and agrees with the other as in `two_servers` 2       nothing.
+    3     active   rows, and six numbers each that fill their squares up, less masks        MaskedRows.
+    4     server   the rows are the same at both; draws the signs with the other            CheckCommitment, CheckSeed,
+                   (no MAC is checked yet, so the residues are empty)                       ResidueCommitment, Residue.
+                   sends them                                                               Challenge.
+    5     active   the bits of its rows' sums with these signs, less masks                  MaskedInput.
+    6     server   draws coefficients as in 4; opens one number, 0 if no row is too long,   OpenedShares.
+                   and checks its MAC; both refuse if it is not 0.
+    6     server   opens labels less masks, for rows that count                             OpenedShares.
+                   Its share of X^T y comes from public and dealt numbers.
+    6     server   half of a secret that serves only this sum                               ZeroSharePart.
+                   Server 1 adds u, server 2 subtracts it: u = PRF(both halves, session,
+                   request).
+    7     server   adds a whole noise of its own and answers, as in `two_servers` 4 and 5   nothing.
+    8     active   adds both answers and goes on, as in `two_servers` 6                     MasksUsed.
 
     Why u: without it the second server's answer is R_2^T (y - s) + D^T s_2 + (R^T s)_2 + noise, and the dealer knows
-    all of these masks. So the dealer and the active party would hold R_2^T y + noise modulo p: uniform multiples of the
-    labels, which short vectors of a lattice give away. With u each answer is uniform to both of them, and only the sum
-    means anything.
+    all of these masks. So the dealer and the active party would have R_2^T y + noise modulo p: uniform multiples of the
+    labels, which short vectors of a lattice reveal. With u each answer is uniform to both of them, and only the sum has
+    a meaning.
 
-Departures: none from `two_servers` but that rows are hidden; a row that is too long ends the job, where a server that
-    reads it would make it shorter.
-Learns: each server, ids, how many columns and the norm bound; of rows and labels, nothing. The dealer, the same without
-    the ids; with one server it would know every row and label; with the active party, the noisy sum only. The active
-    party, one noisy sum.
+Departures: none from `two_servers` except that rows are hidden. A row that is too long ends the job; a server that
+    reads the row would shorten it.
+Learns: each server learns ids, the number of columns and the norm bound, and nothing about rows and labels. The dealer
+    learns the same without the ids. With one server it would know every row and label; with the active party, only the
+    noisy sum. The active party learns one noisy sum.
 """
 
 from __future__ import annotations
@@ -90,20 +90,20 @@ from blindfit.algorithms.sharing.short_rows import Plan
 _BOTH = (MEASUREMENT, MEASUREMENT)
 TABLE = Table(
     "walr-shares",
-    Arrow("0", ACTIVE, KEY + MEASUREMENT, Dimensions, ONCE, "how many rows and columns, and the norm bound"),
-    Arrow("0", KEY, MEASUREMENT, Dimensions, ONCE, "how many rows and columns, and the norm bound"),
+    Arrow("0", ACTIVE, KEY + MEASUREMENT, Dimensions, ONCE, "the numbers of rows and columns, and the norm bound"),
+    Arrow("0", KEY, MEASUREMENT, Dimensions, ONCE, "the numbers of rows and columns, and the norm bound"),
     Arrow("0", KEY, ACTIVE + MEASUREMENT, DealtSeed, ONCE, "masks, or shares of masks"),
-    Arrow("0", KEY, MEASUREMENT, Correction, CHUNKS, "nothing: shares of masks, at the first server alone"),
+    Arrow("0", KEY, MEASUREMENT, Correction, CHUNKS, "nothing: shares of masks, only at the first server"),
     Arrow("3", ACTIVE, MEASUREMENT, MaskedRows, CHUNKS, "ids, and uniform numbers"),
-    Arrow("4", *_BOTH, CheckCommitment, ROUNDS, "whether it was sent the same"),
+    Arrow("4", *_BOTH, CheckCommitment, ROUNDS, "whether both were sent the same"),
     Arrow("4", *_BOTH, CheckSeed, ROUNDS, "a part of a public draw"),
     Arrow("4", *_BOTH, ResidueCommitment, ROUNDS, "nothing: a commitment"),
-    Arrow("4", *_BOTH, Residue, ROUNDS, "whether what was opened fits its MAC"),
+    Arrow("4", *_BOTH, Residue, ROUNDS, "whether the opened number fits its MAC"),
     Arrow("4", MEASUREMENT, ACTIVE, Challenge, ONCE, "public signs"),
     Arrow("5", ACTIVE, MEASUREMENT, MaskedInput, CHUNKS, "uniform numbers"),
-    Arrow("6", *_BOTH, OpenedShares, CHUNKS, "whether a row is too long; else uniform numbers"),
+    Arrow("6", *_BOTH, OpenedShares, CHUNKS, "whether a row is too long; otherwise uniform numbers"),
     Arrow("6", *_BOTH, ZeroSharePart, ONCE, "nothing: random bits"),
-    Arrow("8", ACTIVE, KEY, MasksUsed, ONCE, "that both have answered"),
+    Arrow("8", ACTIVE, KEY, MasksUsed, ONCE, "the fact that both servers have answered"),
 )
 
 
@@ -111,12 +111,12 @@ TABLE = Table(
 
 
 def step_1_open(request: AggregateOpen) -> AggregateOpen:
-    """The request, for rows in shares: its name is another, and the salt of the rows' hash stays here."""
+    """Return the request for rows in shares: it has another name, and the salt of the rows' hash stays here."""
     return replace(request, in_shares=1, content_salt=b"", request_id=step_1_name(request.request_id))
 
 
 def step_1_name(in_the_clear: str) -> str:
-    """Takes what the same request is called where servers read its rows."""
+    """Return the name of a request in shares, from its name for servers that read its rows."""
     return parameters_digest({"in shares": in_the_clear}).hex()
 
 
@@ -125,7 +125,7 @@ def step_1_name(in_the_clear: str) -> str:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class SharedRows:
-    """`rows`, as they are sent: less the masks of a seed, which serve one session."""
+    """Rows as they are sent: less the masks of a seed, which serve one session."""
 
     rows: ConsumerRows
     plan: Plan
@@ -145,7 +145,7 @@ class SharedRows:
 
 
 async def run_active(rows: SharedRows, servers: Sequence[str], channel: Channel) -> None:
-    """Step 5. Raises MalformedMessage: the servers do not draw the same."""
+    """Do step 5; raise MalformedMessage if the servers do not draw the same."""
     seeds = [(await channel.receive(server, Challenge)).seed for server in servers]
     for server, seed in zip(servers, seeds, strict=True):
         if len(seed) != SEED_BYTES or seed != seeds[0]:
@@ -163,7 +163,7 @@ async def run_active(rows: SharedRows, servers: Sequence[str], channel: Channel)
 
 @dataclass(repr=False)
 class SharedRowsTally(ShareTally):
-    """Masked rows and shares of labels as they come; their sum is computed when all have."""
+    """Masked rows and shares of labels as they come; their sum is computed at the end."""
 
     plan: Plan = field(init=False)
     batch_kind = MaskedRows
@@ -185,10 +185,10 @@ class SharedRowsTally(ShareTally):
         self.count(kept)
 
     def check_content(self, *, consumer: str) -> None:
-        """The hash is of what no server reads: it is the consumer's word."""
+        """Accept the hash of rows that no server reads: the active party vouches for it."""
 
     def blocks(self) -> Iterator[tuple[Elements, Elements]]:
-        """Masked rows, and this server's shares of their labels."""
+        """Yield masked rows, and this server's shares of their labels."""
         masked, labels = np.concatenate(self._masked), np.concatenate(self._labels)
         for rows in self.plan.blocks:
             yield f.contiguous(masked[rows]), labels[rows]
@@ -201,7 +201,7 @@ class SharedRowsTally(ShareTally):
 
 @dataclass(frozen=True, repr=False)
 class Server:
-    """Steps 4 to 6, at one of the servers.
+    """One server's side of steps 4 to 6.
 
     Attributes:
         run: a name that no session had before.
@@ -220,8 +220,8 @@ class Server:
         """Return this server's share of X^T y, (n_columns,), which is uniform to all but the two servers.
 
         Raises:
-            MalformedMessage: a row is longer than the norm bound, or the other server does not do what it should.
-            MacCheckFailed: a number was opened otherwise than it was dealt.
+            MalformedMessage: a row is longer than the norm bound, or the other server departs from the protocol.
+            MacCheckFailed: an opened number differs from the dealt one.
         """
         if tally.plan != self.dealt.plan:
             raise MalformedMessage(
@@ -261,7 +261,7 @@ class Server:
         return bits.reshape(shape)
 
     async def _draw(self, what: str) -> Seed:
-        """That neither chose, once both have heard the same."""
+        """Draw a seed that neither server chose, once both have received the same."""
         context, holder = f"{self.run}/{what}".encode(), self.dealt.verifier.holder
         others = [self.other]
         return await run_check(
@@ -285,7 +285,7 @@ class Server:
             )
 
     async def _sum(self, blocks: list[tuple[Elements, Elements]]) -> Elements:
-        """X^T y = D^T e + R^T e + D^T s + R^T s, with D, e public and R, s, R^T s in shares."""
+        """Compute X^T y = D^T e + R^T e + D^T s + R^T s, with D, e public and R, s, R^T s in shares."""
         dealt = [self.dealt.labels(block) for block in range(len(blocks))]
         mine = [f.subtract(labels, own["mask"].value) for (_, labels), own in zip(blocks, dealt, strict=True)]
         whole = np.concatenate(mine)
@@ -302,7 +302,7 @@ class Server:
         return total
 
     async def _zero_share_seed(self, request: AggregateOpen) -> Seed:
-        """Agree on the seed of this sum's shares of zero. Masks serve one sum, so no seed serves two."""
+        """Agree on the seed of this sum's shares of zero. Masks serve one sum, so each sum has its own seed."""
         mine = Seed.random().octets
         told = await exchange_with_all(ZeroSharePart(mine), [self.other], ZeroSharePart, self.channel)
         theirs = told[self.other].part
@@ -320,7 +320,7 @@ def step_6_zero_share_seed(parts: tuple[bytes, bytes], run: str, request: Aggreg
     Args:
         parts: the first server's half of the secret, then the second server's.
         run: the session.
-        request: either server's own; the seed follows from what both are asked alike.
+        request: either server's own request; the seed follows from the fields that both have in common.
     """
     asked = step_2_agreement(request, "", b"").request_sha256
     context = parameters_digest({"shares of zero": run, "asked": asked.hex()})
@@ -334,7 +334,7 @@ def step_6_reshare(share: Elements, seed: Seed, place: int) -> Elements:
 
 
 def require_tally(tally: Tally) -> SharedRowsTally:
-    """Raises LocalProtocolError: it is of rows that are not hidden in shares."""
+    """Return the tally; raise LocalProtocolError if its rows are not in shares."""
     if not isinstance(tally, SharedRowsTally):
         raise LocalProtocolError("these rows are not in shares")
     return tally

@@ -1,9 +1,9 @@
-"""What a measurement server's receipt proves of a WALR release, to somebody who was not there.
+"""The statement that a measurement server's receipt proves about a WALR release, to a person who was not there.
 
-The receipt signs the hash of the ledger's entry; the entry holds the hash of the statement made here, which has all
-that was asked (but for the rows, of which it has a salted hash) and all that was answered. So one signature covers
-charge, parameters and noisy sum, and no part of one release goes with another. Nothing in it is computed from a label
-but the noisy sum itself, and the consumer knows all of it: it says nothing that an answer did not say.
+The receipt signs the hash of the ledger's entry. The entry holds the hash of the statement made here, which has the
+whole request (for the rows, a salted hash) and the whole answer. So one signature covers charge, parameters and noisy
+sum, and parts of two releases cannot be combined. Only the noisy sum is computed from labels, and the active party
+knows the whole statement: it reveals nothing that the answer did not reveal.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ANSWER_DIGEST = DigestFormat(
     renamed={"min_rows": "least_rows", "max_epsilon": "most_epsilon", "max_delta": "most_delta"},
     added={"rows_unknown": 0},
 )
-"""How fields of an answer are written in the statement; those of the request are written as `walr.DIGEST` says."""
+"""Form of an answer's fields in the statement; the request's fields have the form of `walr.DIGEST`."""
 MOST_NAME_CHARS = 256
 PROOF = ("entry", "receipt", "receipt_signature")
 ANSWERED = tuple(f.name for f in fields(NoisySum) if f.name not in (*PROOF, "sums", "ciphertexts"))
@@ -41,7 +41,7 @@ _TYPE_OF = {f.name: _TYPES[str(f.type)] for f in (*fields(AggregateOpen), *field
 
 @dataclass(frozen=True, slots=True)
 class Between:
-    """Who answered whom, and whose budget paid."""
+    """The parties of a release, and the population whose budget paid."""
 
     server: str
     consumer: str
@@ -49,7 +49,7 @@ class Between:
 
 
 def statement(request: AggregateOpen, answer: NoisySum, about: Between) -> bytes:
-    """Canonical JSON."""
+    """Return the statement in canonical JSON."""
     return canonical_json(
         {
             "format": FORMAT,
@@ -67,21 +67,21 @@ def statement(request: AggregateOpen, answer: NoisySum, about: Between) -> bytes
 
 
 def digest(request: AggregateOpen, answer: NoisySum, about: Between) -> str:
-    """What the ledger's entry has of an answer."""
+    """Return the digest of an answer that the ledger's entry holds."""
     return hashlib.sha256(statement(request, answer, about)).hexdigest()
 
 
 def read(
     stated: Mapping[str, Any], public_key: bytes = b"", ciphertexts: bytes = b""
 ) -> tuple[AggregateOpen, NoisySum, Between]:
-    """What `statement` was given, without salt, session and proof; its numbers are checked for their range.
+    """Return the arguments of `statement`, without salt, session and proof; its numbers are checked for their range.
 
     Args:
-        public_key, ciphertexts: of an encrypted sum, of which it has digests alone.
+        public_key, ciphertexts: key and ciphertexts of an encrypted sum; the statement has only their digests.
 
     Raises:
-        MalformedMessage: names the field that no server and no consumer would write.
-        DataError: it is no statement.
+        MalformedMessage: a field has a value that no server and no active party would write; the error names it.
+        DataError: it is not a statement.
     """
     try:
         asked, answered = DIGEST.restore(stated["asked"]), ANSWER_DIGEST.restore(stated["answered"])
@@ -123,10 +123,10 @@ def attach_proof(answer: NoisySum, entry: LedgerEntry, receipt: tuple[bytes, byt
 
 
 def check_proof(request: AggregateOpen, answer: NoisySum, about: Between) -> LedgerEntry:
-    """At the active party, before it believes an answer whose receipt it knows to be signed by the server.
+    """Check, at the active party, an answer whose receipt it knows to be signed by the server.
 
     Returns:
-        The entry that charged it.
+        The entry that charged the answer.
 
     Raises:
         MalformedMessage: the receipt does not prove this answer to this request.
@@ -143,7 +143,7 @@ def read_charge(line: str, receipt: Receipt) -> LedgerEntry:
     """Read the entry of a ledger's line, and check that the receipt is the one of this entry.
 
     Raises:
-        DataError: says why not.
+        DataError: they do not belong together; the error states why.
     """
     entry = book.from_json_line(line, 1)
     if entry.hash != book.entry_hash(entry):
@@ -161,8 +161,10 @@ def read_charge(line: str, receipt: Receipt) -> LedgerEntry:
 
 
 def check_entry(entry: LedgerEntry, request: AggregateOpen, answer: NoisySum, about: Between) -> None:
-    """Raises:
-    DataError: the entry charged something else, or another answer.
+    """Check that an entry charged this answer to this request.
+
+    Raises:
+        DataError: the entry charged something else, or another answer.
     """
     wanted = {
         "kind": "release",

@@ -1,4 +1,4 @@
-"""What the server adds up and releases, and what the active party makes of it (steps 4 to 6)."""
+"""The server's sum and its release, and the active party's use of it (steps 4 to 6)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from blindfit.algorithms.randomness import UniformInt
 
 
 def step_6_mean(answer: NoisySum, request: AggregateOpen) -> tuple[npt.NDArray[np.float64], float]:
-    """mu and the standard deviation of its noise, in the units of the features."""
+    """Return mu and the standard deviation of its noise, in the units of the features."""
     if answer.rows_kept < 1:
         raise RangeError("no row counted at the measurement server")
     scale = 2.0**-request.frac_bits / answer.rows_kept
@@ -39,7 +39,7 @@ Join = Callable[[Sequence[str]], tuple[npt.NDArray[Any], Bits]]
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Released:
-    """A noisy sum as it is answered: in the clear, or as ciphertexts."""
+    """A noisy sum in the form of the answer: in the clear, or as ciphertexts."""
 
     sums: npt.NDArray[np.int64]
     ciphertexts: bytes = b""
@@ -47,7 +47,7 @@ class Released:
 
 @dataclass(repr=False)
 class Tally:
-    """The exact sum as it grows; of a size that does not depend on the number of rows."""
+    """The growing exact sum; its size does not depend on the number of rows."""
 
     request: AggregateOpen
     keep_bits: Callable[[bytes], object]  # where the bits of rows that counted go
@@ -56,7 +56,7 @@ class Tally:
     rows: int = 0
     rows_kept: int = 0
     rows_scaled: int = 0
-    rows_unknown: int = 0  # as label 0, because the table does not have their ids; 0 unless that is public
+    rows_unknown: int = 0  # counted as label 0 because the table does not have their ids; 0 unless that is public
     _pending_bits: list[Bits] = field(default_factory=list)
 
     batch_kind: ClassVar[type[Any]] = WeightRows
@@ -66,7 +66,7 @@ class Tally:
         self.content = ContentDigest(self.request.content_salt)
 
     def add(self, batch: WeightRows, join: Join, *, consumer: str) -> None:
-        """Step 4 for one batch."""
+        """Do step 4 for one batch."""
         step_4_check_batch(batch, self.rows, self.request, consumer=consumer)
         self.content.update(batch)
         labels, kept = join(batch.ids)
@@ -76,7 +76,7 @@ class Tally:
         self.count(kept)
 
     def count(self, kept: Bits) -> None:
-        """Takes which rows of a batch count."""
+        """Count the rows of a batch that count."""
         self.rows += len(kept)
         self.rows_kept += int(kept.sum())
         self._keep(kept)
@@ -85,11 +85,11 @@ class Tally:
         self.sums += _weighted_sum((labels != 0) & kept, rows)
 
     def release(self, mechanism: GaussianMechanism, uniform: UniformInt) -> Released:
-        """Step 5: add noise to the sums."""
+        """Do step 5: add noise to the sums."""
         return Released(self.wrap(mechanism.release(self.sums.tolist(), uniform)))
 
     def wrap(self, noisy: Sequence[int]) -> npt.NDArray[np.int64]:
-        """Return the noisy sum as it is answered."""
+        """Return the noisy sum in the form of the answer."""
         return np.array(noisy, np.int64)
 
     def _keep(self, kept: Bits, *, last: bool = False) -> None:
@@ -114,10 +114,10 @@ class Tally:
 
 
 def _weighted_sum(chosen: Bits, rows: IntegerRows) -> npt.NDArray[np.int64]:
-    """The same work whatever is chosen; exact, as MAX_BATCH_ROWS says.
+    """Sum the chosen rows, with the same work for every choice; exact, because of MAX_BATCH_ROWS.
 
-    To pick out the rows with a label would take a time that tells their number to whoever sends a batch again and again
-    and never lets it be charged.
+    A sum of only the rows with a label would take a time that reveals their number to a party that sends a batch again
+    and again and never lets it be charged.
     """
     return (chosen.astype(np.float64) @ rows.astype(np.float64)).astype(np.int64)
 
@@ -128,11 +128,11 @@ def step_4_check_batch(batch: WeightRows, rows_before: int, request: AggregateOp
         raise MalformedMessage(
             culprit=consumer,
             field="weights",
-            reason="not one row of n_columns for each id",
+            reason="are not one row of n_columns for each id",
             step="WeightRows",
         )
     if batch.weights.dtype == np.int16 and request.norm_bound > fixed_point.MAX_NARROW_BOUND:
-        reason = "are of 16 bits, of which a row within norm_bound may need more"
+        reason = "have 16 bits, and a row within norm_bound may need more"
         raise MalformedMessage(culprit=consumer, field="weights", reason=reason, step="WeightRows")
 
 
@@ -160,7 +160,7 @@ class Draft:
 
 
 def step_5_draft(tally: Tally, uniform: UniformInt, *, neighbours: str) -> Draft:
-    """The exact sum plus discrete Gaussian noise on the same grid; integers to the end."""
+    """Return the exact sum plus discrete Gaussian noise on the same grid; integers to the end."""
     mechanism = mechanism_of(tally.request)
     return Draft(
         released=tally.release(mechanism, uniform),
@@ -191,7 +191,7 @@ def step_6_check(answer: NoisySum, request: AggregateOpen, *, server: str) -> No
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """Of a server and a population, when it released: what its operator allowed."""
+    """The limits that a server's operator allowed for a population at the time of a release."""
 
     min_rows: int = 1
     max_epsilon: float = MAX_EPSILON
@@ -201,7 +201,7 @@ class Terms:
 
 
 def answer_of(draft: Draft, *, unit: str, terms: Terms) -> NoisySum:
-    """Return what is released; its entry and receipt are put in when it is charged."""
+    """Return the answer; its entry and receipt are added when it is charged."""
     return NoisySum(
         sums=draft.released.sums,
         ciphertexts=draft.released.ciphertexts,

@@ -15,7 +15,7 @@ Combine = Callable[[Elements, Elements], Elements]
 
 @cache
 def kernel() -> Kernel:
-    """The fastest that this machine has."""
+    """Return the fastest kernel that this machine has."""
     from blindfit.algorithms.sharing.field.machine_code import machine_code
     from blindfit.algorithms.sharing.field.numpy_kernel import NumpyKernel
 
@@ -23,7 +23,7 @@ def kernel() -> Kernel:
 
 
 def multiply(a: Elements, b: Elements) -> Elements:
-    """a_i b_i, after numpy's broadcasting."""
+    """Return a_i b_i, after numpy's broadcasting."""
     if b.size == 1 and a.ndim >= b.ndim:  # such as the MAC key: a matrix of one column
         return kernel().times_vector(np.ascontiguousarray(a).reshape(-1, 1), b.reshape(1)).reshape(a.shape)
     a, b = np.broadcast_arrays(a, b)
@@ -31,7 +31,7 @@ def multiply(a: Elements, b: Elements) -> Elements:
 
 
 def times(matrix: Elements, right: Elements) -> Elements:
-    """matrix @ right, of a vector or of a few columns."""
+    """Return matrix @ right, for a vector or a few columns."""
     if right.ndim == 1:
         return kernel().times_vector(matrix, np.ascontiguousarray(right))
     columns = [kernel().times_vector(matrix, np.ascontiguousarray(column)) for column in right.T]
@@ -39,5 +39,5 @@ def times(matrix: Elements, right: Elements) -> Elements:
 
 
 def transposed_times(matrix: Elements, vector: Elements) -> Elements:
-    """matrix.T @ vector, without a transposed copy."""
+    """Return matrix.T @ vector, without a transposed copy."""
     return kernel().transposed_times_vector(matrix, np.ascontiguousarray(vector))

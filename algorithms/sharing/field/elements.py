@@ -13,7 +13,7 @@ from blindfit.algorithms.errors import RangeError
 BITS = 61
 P: int = 2**BITS - 1
 Elements = npt.NDArray[np.uint64]
-"""Of any shape, each in [0, p)."""
+"""An array of any shape, with elements in [0, p)."""
 
 
 Integers = npt.NDArray[np.int64]
@@ -27,20 +27,20 @@ class Kernel(Protocol):
     """Products of elements; arguments and results are C-contiguous and in [0, p)."""
 
     def products(self, a: Elements, b: Elements) -> Elements:
-        """a_i b_i, of equal shapes."""
+        """Return a_i b_i, for equal shapes."""
         ...
 
     def times_vector(self, matrix: Elements, vector: Elements) -> Elements:
-        """sum_j matrix_ij vector_j."""
+        """Return sum_j matrix_ij vector_j."""
         ...
 
     def transposed_times_vector(self, matrix: Elements, vector: Elements) -> Elements:
-        """sum_i matrix_ij vector_i."""
+        """Return sum_i matrix_ij vector_i."""
         ...
 
 
 def elements(integers: npt.ArrayLike) -> Elements:
-    """Integers of 64 bits modulo p: -1 is p - 1."""
+    """Take integers of 64 bits modulo p: -1 is p - 1."""
     values = np.asarray(integers)
     if values.dtype.kind == "u":
         return np.asarray(np.mod(values.astype(np.uint64), _P), dtype=np.uint64)
@@ -50,17 +50,17 @@ def elements(integers: npt.ArrayLike) -> Elements:
     if signed.size and (signed.min() < -P or signed.max() >= P):
         signed = np.mod(signed, P)
     wrapped = signed.view(np.uint64)
-    return np.asarray(np.minimum(wrapped, wrapped + _P))  # -1 is 2^64 - 1 there, and p - 1 with p more
+    return np.asarray(np.minimum(wrapped, wrapped + _P))  # -1 is 2^64 - 1 as uint64; adding p gives p - 1
 
 
 def integers(values: Elements) -> Integers:
-    """The representatives from -(p - 1) / 2 to (p - 1) / 2."""
+    """Return the representatives from -(p - 1) / 2 to (p - 1) / 2."""
     signed = values.astype(np.int64)
     return np.where(signed > _HALF, signed - P, signed)
 
 
 def contiguous(a: Elements) -> Elements:
-    """As a kernel takes it."""
+    """Return the array as a kernel takes it."""
     return np.ascontiguousarray(a)
 
 
@@ -71,7 +71,7 @@ def add(a: Elements, b: Elements) -> Elements:
 
 
 def add_to(a: Elements, b: Elements) -> None:
-    """In a's place; of equal shapes."""
+    """Add b to a in place; for equal shapes."""
     _in_pieces(a, b, np.add, a)
 
 
@@ -82,7 +82,7 @@ def subtract(a: Elements, b: Elements) -> Elements:
 
 
 def _in_pieces(a: Elements, b: Elements, combine: Callable[..., object], result: Elements) -> Elements:
-    """The same a piece at a time, which stays in the processor's cache: elsewhere it takes five times as long."""
+    """Combine a piece at a time, which stays in the processor's cache; otherwise it takes five times as long."""
     whole, left, right = result.reshape(-1), a.reshape(-1), b.reshape(-1)
     less = np.empty(PIECE, dtype=np.uint64)
     for start in range(0, whole.size, PIECE):
@@ -103,7 +103,7 @@ def negative(a: Elements) -> Elements:
 
 
 def total(parts: Sequence[Elements]) -> Elements:
-    """The sum of one array or more, of equal shapes."""
+    """Return the sum of one array or more, of equal shapes."""
     first, *rest = parts
     for part in rest:
         first = add(first, part)
@@ -111,7 +111,7 @@ def total(parts: Sequence[Elements]) -> Elements:
 
 
 def times_power_of_two(a: Elements, bits: int) -> Elements:
-    """a 2^bits: the 61 bits of an element, turned round."""
+    """Return a 2^bits: the 61 bits of an element, rotated."""
     left = np.uint64(bits % BITS)
     if not left:
         return a.copy()
@@ -119,22 +119,22 @@ def times_power_of_two(a: Elements, bits: int) -> Elements:
 
 
 def sum_over_first(a: Elements) -> Elements:
-    """Along the first axis, of at most 2^29 elements."""
+    """Sum along the first axis, over at most 2^29 elements."""
     high = (a >> np.uint64(32)).sum(axis=0, dtype=np.uint64)
     return _of_halves(high, (a & np.uint64(2**32 - 1)).sum(axis=0, dtype=np.uint64))
 
 
 def cumulate(a: Elements) -> Elements:
-    """Of a vector of at most 2^29 elements: each with all before it."""
+    """Return the running sums of a vector of at most 2^29 elements."""
     high, low = np.cumsum(a >> np.uint64(32), dtype=np.uint64), np.cumsum(a & np.uint64(2**32 - 1), dtype=np.uint64)
     return _of_halves(high, low)
 
 
 def _of_halves(high: Elements, low: Elements) -> Elements:
-    """high 2^32 + low, of sums of at most 2^29 halves of elements."""
+    """Return high 2^32 + low, for sums of at most 2^29 halves of elements."""
     return add(times_power_of_two(high, 32), _below_p((low & _P) + (low >> _BITS)))
 
 
 def _below_p(a: Elements) -> Elements:
-    """Of sums below 2 p + 1: what is below p wraps to more than 2^63 when p is taken away."""
+    """Reduce sums below 2 p + 1: a sum below p wraps to more than 2^63 when p is subtracted."""
     return np.asarray(np.minimum(a, a - _P))

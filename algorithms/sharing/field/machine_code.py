@@ -1,8 +1,8 @@
 """Products modulo 2^61 - 1 in machine code: one multiplication of 64 by 64 bits each, sums in 128 bits.
 
-The code is made at run time from the few lines of LLVM below, so that no compiler is needed; it holds no branch and no
-address that depends on an element. A product of two elements is below 2^122, so 64 of them fit into 128 bits; a sum is
-folded (2^61 = 1) before it has taken in so many.
+The code is made at run time from the few lines of LLVM below, so no compiler is needed. It has no branch and no address
+that depends on an element. A product of two elements is below 2^122, so 64 of them fit into 128 bits; a sum is folded
+(2^61 = 1) before it has taken in so many.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from blindfit.algorithms.llvm import INTEGER, POINTER, binding, compile_functions
 from blindfit.algorithms.sharing.field.elements import Elements, Kernel, P
 
-TERMS = 32  # of a sum before it is folded; what was folded before counts for less than one
+TERMS = 32  # of a sum before it is folded; a folded part counts for less than one term
 
 
 class MachineCode:
@@ -44,7 +44,7 @@ class MachineCode:
 
 @cache
 def machine_code() -> MachineCode | None:
-    """None where llvmlite is not installed, a pointer has not 64 bits, or a product is not what Python computes."""
+    """Return the kernel; None without llvmlite, without pointers of 64 bits, or if it disagrees with Python."""
     if binding() is None:
         return None
     kinds = {
@@ -57,7 +57,7 @@ def machine_code() -> MachineCode | None:
 
 
 def is_right(code: Kernel) -> bool:
-    """Of the largest elements, which carry farthest, and of some others."""
+    """Test products of the largest elements, which carry farthest, and of some others."""
     row = np.array([P - 1, P - 2, P // 2, 2**32, 2**29 - 1, 1, 0], dtype=np.uint64)
     matrix = np.vstack([np.full((2 * TERMS + 1, len(row)), P - 1, dtype=np.uint64), row])
     column = np.resize(row, len(matrix))

@@ -1,7 +1,7 @@
-"""Products modulo 2^61 - 1 with numpy alone.
+"""Products modulo 2^61 - 1 with only numpy.
 
-An elementwise product is four products of halves. A matrix product is one of limbs of 21 bits held in float64: a sum
-of at most 2047 products of two limbs stays below 2^53, so that BLAS computes it exactly.
+An elementwise product is four products of halves. A matrix product is one of limbs of 21 bits in float64: a sum of at
+most 2047 products of two limbs stays below 2^53, so BLAS computes it exactly.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class NumpyKernel:
 
 
 def _products(a: Elements, b: Elements) -> Elements:
-    """With a = a1 2^32 + a0 and 2^64 = 8: 8 a1 b1 + (a1 b0 + a0 b1) 2^32 + a0 b0, each part below 2^61."""
+    """Compute, with a = a1 2^32 + a0 and 2^64 = 8, 8 a1 b1 + (a1 b0 + a0 b1) 2^32 + a0 b0, each part below 2^61."""
     a1, a0, b1, b0 = a >> _32, a & _LOW_32, b >> _32, b & _LOW_32
     middle = a1 * b0 + a0 * b1  # below 2^62; its bits above the 29th are worth 2^61 = 1 each
     low = a0 * b0
@@ -57,7 +57,7 @@ def _products(a: Elements, b: Elements) -> Elements:
 
 
 def _exact_product(matrix: Elements, vector: Elements) -> Elements:
-    """At most MOST_TERMS columns."""
+    """Return the exact product, for at most MOST_TERMS columns."""
     right = np.stack(_limbs(vector), axis=1)
     result = np.zeros(len(matrix), dtype=np.uint64)
     for place, limb in enumerate(_limbs(matrix)):

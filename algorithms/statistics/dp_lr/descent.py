@@ -1,21 +1,22 @@
-"""Descent on noisy sums of clipped gradients of the logistic loss; who adds the noise is an argument.
+"""Descent on noisy sums of clipped gradients of the logistic loss; the function that adds noise is an argument.
 
     g_i = (sigmoid(x_i . w) - y_i) x_i, the constant feature included, shortened to norm C
     w <- prox(w - rate * (noisy sum of g_i) / (expected number of rows))
 
-Each g_i becomes integers in units of C 2^-24, rounded toward zero, so |g_i| <= 2^24 holds for the integers that are
-summed and not only for the reals before them. A row's integers depend on that row and the weights alone: scores are
+Each g_i becomes integers in units of C 2^-24, rounded toward zero. So |g_i| <= 2^24 holds for the integers that are
+summed and not only for the reals before them. A row's integers depend only on that row and the weights: scores are
 added up column by column, because the last bits of a matrix product depend on the rows around.
 
-No row makes a descent fail, whatever it holds: failing would tell of it, and before anything was released. So columns
-are cut to LARGEST by whoever scales them, weights here, and with a clip norm within CLIP_NORMS nothing overflows.
+No content of a row makes a descent fail: a failure would reveal something about the row, before anything was released.
+So the scaler of the columns cuts them to LARGEST, weights are cut here, and with a clip norm within CLIP_NORMS nothing
+overflows.
 
 Sources: Song, Chaudhuri and Sarwate 2013; Abadi et al. 2016 (arXiv 1607.00133). Hoseinpour, Hoseinpour and
-Aghagolzadeh, "Accuracy Improvement in Differentially Private Logistic Regression: A Pre-training Approach" (2023), from
-which we depart: there the *mean* gradient is clipped, which bounds its change by 2C and not by 2C/n; sensitivity is
-defined by the L1 norm, where Gaussian noise needs the L2 norm; ln(2/delta) stands beside ln(1.25/delta), and neither
-formula holds for epsilon >= 1, so the analytic multiplier takes their place; and in the authors' experiment the
-intercept is frozen and one scalar of noise serves all coordinates, where here each has its own.
+Aghagolzadeh, "Accuracy Improvement in Differentially Private Logistic Regression: A Pre-training Approach" (2023).
+Departures from the latter: it clips the *mean* gradient, which bounds its change by 2C and not by 2C/n. It defines
+sensitivity by the L1 norm, and Gaussian noise needs the L2 norm. It uses ln(2/delta) next to ln(1.25/delta), and
+neither formula holds for epsilon >= 1; here the analytic multiplier takes their place. In its experiment the intercept
+is frozen and one scalar of noise serves all coordinates; here each coordinate has its own noise.
 """
 
 from __future__ import annotations
@@ -39,19 +40,20 @@ CLIP_STEPS = 1 << GRID_BITS
 
 CLIP_NORMS = (1e-9, 1e9)  # the least and the largest
 LOSS_BOUND = 4.0  # a row's loss is cut to [0, LOSS_BOUND]; with zero weights it is log 2
-NOISE_REACH = 1.0  # how far noise alone may carry the weights, by the default learning rate
+NOISE_REACH = 1.0  # how far only noise may carry the weights, by the default learning rate
 
 Release = Callable[[Sequence[int]], list[int]]
-"""Adds noise to sums in grid steps."""
+"""A function that adds noise to sums in grid steps."""
 
 
 @dataclass(frozen=True)
 class DescentSettings:
-    """
+    """Settings of a descent.
+
     Args:
-        clip_norm: C, of each row's gradient, within CLIP_NORMS.
-        expected_rows: by which a noisy sum is divided: public, and not the size of a sample.
-        shrinkage: strength of the penalty shrinkage/2 |w - anchor|^2, all weights included.
+        clip_norm: C, largest norm of each row's gradient, within CLIP_NORMS.
+        expected_rows: divisor of a noisy sum: public, and not the size of a sample.
+        shrinkage: strength of the penalty shrinkage/2 |w - anchor|^2 on all weights.
     """
 
     clip_norm: float
@@ -70,10 +72,11 @@ class DescentSettings:
 
 @dataclass(frozen=True)
 class Descent:
-    """
+    """Result of a descent.
+
     Args:
         path: (n_iterations + 1, n_columns), the weights before each iteration and after the last.
-        losses: the released mean loss at the start of each iteration; empty where none was asked for.
+        losses: the released mean loss at the start of each iteration; empty if no loss was requested.
     """
 
     path: Floats
@@ -96,12 +99,13 @@ def descend(
     release_gradient: Release,
     release_loss: Release | None = None,
 ) -> Descent:
-    """
+    """Run a descent.
+
     Args:
-        columns: (n, k), n = 0 too, none beyond LARGEST, the constant feature last.
-        anchor: to which `settings.shrinkage` pulls.
-        sample: the rows of the next iteration, or None for all of them in every one.
-        release_loss: for the sum of losses less LOSS_BOUND / 2, in steps of LOSS_BOUND 2^-25.
+        columns: (n, k), also with n = 0; no number beyond LARGEST; the constant feature last.
+        anchor: weights to which `settings.shrinkage` pulls.
+        sample: function that returns the rows of the next iteration; None: all rows in every iteration.
+        release_loss: release of the sum of losses less LOSS_BOUND / 2, in steps of LOSS_BOUND 2^-25.
     """
     weights, losses = clip_numbers(start), []
     path = [weights]
@@ -119,14 +123,14 @@ def descend(
 
 
 def _step(weights: Floats, gradient: Floats, anchor: Floats, settings: DescentSettings) -> Floats:
-    # The penalty's step is implicit: however strong, it never jumps past the anchor.
+    # The penalty's step is implicit: even a strong one never jumps past the anchor.
     pull = settings.learning_rate * settings.shrinkage
     with np.errstate(over="ignore", invalid="ignore"):
         return clip_numbers((weights - settings.learning_rate * gradient + pull * anchor) / (1 + pull))
 
 
 def gradient_sums(columns: Floats, labels: NDArray[np.bool_], weights: Floats, clip_norm: float) -> list[int]:
-    """The sum over all rows of `clip_gradients`."""
+    """Return the sum over all rows of `clip_gradients`."""
     total = np.zeros(columns.shape[1], np.int64)
     for rows, happened in _blocks(columns, labels):
         total += clip_gradients(rows, happened, weights, clip_norm).sum(axis=0, dtype=np.int64)
@@ -140,9 +144,9 @@ def clip_gradients(columns: Floats, labels: NDArray[np.bool_], weights: Floats, 
 
 
 def loss_sum(columns: Floats, labels: NDArray[np.bool_], weights: Floats) -> int:
-    """Sum of loss - LOSS_BOUND / 2, each loss cut to [0, LOSS_BOUND], in steps of LOSS_BOUND 2^-25.
+    """Sum loss - LOSS_BOUND / 2, each loss cut to [0, LOSS_BOUND], in steps of LOSS_BOUND 2^-25.
 
-    Centred, a row adds CLIP_STEPS at most, whether it is added, removed or replaced.
+    Because the losses are centred, a row that is added, removed or replaced changes the sum by at most CLIP_STEPS.
     """
     total = 0
     for rows, happened in _blocks(columns, labels):
@@ -153,20 +157,21 @@ def loss_sum(columns: Floats, labels: NDArray[np.bool_], weights: Floats) -> int
 
 
 def default_learning_rate(noise_std: float, n_columns: int, n_iterations: int, clip_norm: float) -> float:
-    """As large as descent stays stable, but so small that noise alone carries the weights NOISE_REACH at most.
+    """Return the largest rate at which descent stays stable and only noise carries the weights at most NOISE_REACH.
 
-    T steps with noise of standard deviation s in each of k coordinates end about rate s sqrt(T k) from where they would
-    without it. Rows of norm C have a curvature of C^2/4 at most, and 8/C^2 is the limit; half of it is taken.
+    T steps with noise of standard deviation s in each of k coordinates end about rate s sqrt(T k) from the point that
+    they would reach without it. Rows of norm C have a curvature of at most C^2/4, and 8/C^2 is the limit; half of it is
+    taken.
 
     Args:
-        noise_std: of each coordinate of the mean gradient.
+        noise_std: standard deviation of each coordinate of the mean gradient.
     """
     check_clip_norm(clip_norm)
     return min(4 / clip_norm**2, NOISE_REACH / (noise_std * math.sqrt(n_iterations * n_columns)))
 
 
 def losses_of(path: Floats, columns: Floats, labels: NDArray[np.bool_]) -> list[float]:
-    """The exact mean loss of public rows under each of a descent's weights."""
+    """Return the exact mean loss of public rows under each of a descent's weights."""
     return [metrics.log_loss(labels, sigmoid(columns @ weights)) for weights in path]  # never all scores at once
 
 

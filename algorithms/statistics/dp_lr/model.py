@@ -18,19 +18,39 @@ FORMAT = "blindfit-dp-logistic-1"
 
 
 class DPLogisticModel(StandardisedLogistic):
-    """Its standardiser is of declared bounds or of public rows, never of the private ones."""
+    """A logistic model fitted under differential privacy of whole rows: it predicts labels 0 and 1 from raw features.
+
+    Its standardiser comes from declared bounds or from public rows, never from the private rows.
+
+    Example:
+        >>> model = blindfit.load_model("models/dp-lr.json")
+        >>> new_rows = pd.DataFrame({"age": [30.0, 60.0], "income": [20.0, 50.0]})
+        >>> model.predict(new_rows).tolist(), model.feature_weights
+        ([0, 1], {'age': 1.5, 'income': 0.5})
+    """
 
     @property
     def feature_weights(self) -> dict[str, float]:
-        """By name, for scaled features."""
+        """Weight of each kept column by name, for scaled features."""
         return dict(zip(self.standardiser.kept_columns, self.weights, strict=True))
 
     def scores(self, features: Features) -> Floats:
-        """Of raw features (n, columns), scaled as in the descent: a row of any size has a score."""
+        """Return the log odds of label 1, shape (rows,). Features are scaled as in the descent.
+
+        A row of any size has a score.
+
+        Args:
+            features: a data frame or another table, whose other columns are ignored, or an array of shape (rows,
+                columns) in the order of `feature_names_in_`.
+
+        Raises:
+            DataError: a column is missing or comes twice, or a feature is not finite.
+        """
         scores: Floats = self.standardiser.transform_and_clip(features) @ np.array(self.weights) + self.intercept
         return scores
 
     def to_dict(self) -> dict[str, Any]:
+        """Return the content of its model.json, without the privacy statement."""
         content = {
             "format": FORMAT,
             "scale": self.standardiser.to_dict(),
@@ -41,8 +61,13 @@ class DPLogisticModel(StandardisedLogistic):
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> DPLogisticModel:
-        """Raises:
-        DataError: names the field that is missing or not what it must be.
+        """Return the model of the content of a model.json.
+
+        Args:
+            stored: the content, as JSON gives it.
+
+        Raises:
+            DataError: a field is missing or wrong; the message names it.
         """
         fields.check_format(stored, FORMAT)
         scale = Standardiser.from_dict(fields.table(stored, "scale"))

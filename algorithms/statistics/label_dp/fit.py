@@ -2,16 +2,16 @@
 
 Let z be a released label whose mean given the label y is y, independent of the prediction f of a held-out row. Then
 
-    E (f - z)^2 = E (f - y)^2 + E v(y),   v(y) = Var(z | y),
+    E (f - z)^2 = E (f - y)^2 + E v(y),   v(y) = Var(z | y).
 
-so the mean squared error against true labels is that against released ones less the mean of v. For additive noise v is
-a constant. Else it is taken as a quadratic a + b y + c y^2 (it is one for randomised responses that mix y's
-neighbourhood with a fixed law), and as E y = E z and E y^2 = E z^2 - E v,
+So the mean squared error against true labels is the error against released labels less the mean of v. For additive
+noise v is a constant. For other noise it is taken as a quadratic a + b y + c y^2. (It is one for randomised responses
+that mix y's neighbourhood with a fixed law.) As E y = E z and E y^2 = E z^2 - E v,
 
     E v = (a + b E z + c E z^2) / (1 + c).
 
-Heavy noise leaves little of that figure. How much better f is than a constant k can be told far better, as the squares
-of the noise cancel:
+Heavy noise leaves little of that figure. The gain of f over a constant k can be measured far better, because the
+squares of the noise cancel:
 
     E (k - y)^2 - E (f - y)^2 = E (k - f) (k + f - 2 z).
 """
@@ -55,15 +55,15 @@ def fit_regression(
     debiased: bool,
     table: TableRecord | None = None,
 ) -> LabelRegressionFit:
-    """Fit a regression, the same for the same rows, labels and seed. Scaling looks at the features only.
+    """Fit a regression, the same for the same rows, labels and seed. Scaling uses only the features.
 
     Args:
-        labels: as released, or with their bias removed (`debiased`).
-        table: what the columns were made of.
+        labels: labels as released, or with their bias removed (`debiased`).
+        table: the columns' record.
 
     Raises:
         ConfigError: the regressor or an option of it is not on the list.
-        DataError: other numbers of rows and labels.
+        DataError: the numbers of rows and labels differ.
     """
     if len(features) != len(labels):
         raise DataError(f"{len(labels)} labels do not go with {len(features)} rows")
@@ -81,7 +81,7 @@ def fit_regression(
 
 
 def _estimator(regressor: str, options: Mapping[str, OptionValue], seed: int) -> Any:
-    """Imported here: every command and party process imports this package, few fit."""
+    """Return the estimator. scikit-learn is imported here: every process imports this package, but few fit."""
     from sklearn.ensemble import GradientBoostingRegressor, RandomForestRegressor
     from sklearn.linear_model import ElasticNet, Lasso, LinearRegression, Ridge
     from sklearn.neural_network import MLPRegressor
@@ -102,7 +102,7 @@ def _estimator(regressor: str, options: Mapping[str, OptionValue], seed: int) ->
 
 
 def _target_scaling(labels: Floats) -> tuple[float, float]:
-    """Gradient steps of a fixed size need labels of size one."""
+    """Return mean and scale of the labels: gradient steps of a fixed size need labels of size one."""
     scale = float(labels.std())
     return float(labels.mean()), scale if scale > 0 else 1.0
 
@@ -131,7 +131,7 @@ class NoiseVariance:
     """The mean of v over the labels.
 
     Args:
-        error: how far `mean` may be off because v is no quadratic; 0 for additive noise.
+        error: possible error of `mean`, because v is not exactly quadratic; 0 for additive noise.
     """
 
     mean: float
@@ -139,15 +139,17 @@ class NoiseVariance:
 
 
 def mean_noise_variance(means: Floats, variances: Floats, released: Floats) -> NoiseVariance:
-    """Args:
-    means, variances: of a released label, at labels all over the range.
-    released: labels with mean `means`, to average over.
+    """Estimate the mean of v over the labels.
+
+    Args:
+        means, variances: mean and variance of a released label, at labels across the whole range.
+        released: labels with mean `means`, to average over.
     """
     width = float(np.ptp(means))
     if np.ptp(variances) <= 1e-9 * np.max(variances) or width == 0:
         return NoiseVariance(float(np.mean(variances)), 0.0)
     middle = float(np.mean(means))
-    at = (means - middle) / width  # of size one, or the squares' rounding would count
+    at = (means - middle) / width  # of size one, otherwise the rounding of squares would matter
     c, b, a = np.polyfit(at, variances / width**2, 2)
     off = np.abs(np.polyval([c, b, a], at) - variances / width**2).max()
     seen = (released - middle) / width
@@ -158,15 +160,15 @@ def mean_noise_variance(means: Floats, variances: Floats, released: Floats) -> N
 def evaluate_released(
     released: Floats, predictions: Floats, noise: NoiseVariance | None, constant: float
 ) -> dict[str, float | int]:
-    """Against released labels of rows that were not trained on.
+    """Evaluate against released labels of rows that were not trained on.
 
     Args:
-        noise: None where the labels' bias is not known: then nothing can be said of true labels.
-        constant: what the model is compared with, such as the mean of the labels that it was trained on.
+        noise: variance of the noise; None if the labels' bias is not known: then no figure for true labels exists.
+        constant: prediction to compare with, such as the mean of the training labels.
 
     Returns:
-        rows and mse_released; with `noise` also mse, unbiased for that against true labels (so it may come out below
-        0), gain, what the constant's is above it, the standard error of both, and noise_variance.
+        rows and mse_released. With `noise` also mse, an unbiased estimate against true labels (it may be below 0);
+        gain, the constant's mse less this mse; the standard error of both; and noise_variance.
     """
     if not len(released):
         raise DataError("an evaluation needs rows", hint="raise split.test_fraction")
@@ -185,5 +187,5 @@ def evaluate_released(
 
 
 def _standard_error(values: Floats) -> float:
-    """Of the mean; with one value, as much as it is itself."""
+    """Return the standard error of the mean; for one value, its absolute value."""
     return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float(np.abs(values[0]))

@@ -32,7 +32,7 @@ FORMS = {
 
 
 class Form(Protocol):
-    """What is done with standardised rows."""
+    """The computation on standardised rows."""
 
     def predict(self, rows: Floats) -> Floats: ...
 
@@ -61,7 +61,7 @@ class Weights:
 
 @dataclass(frozen=True, repr=False)
 class Trees:
-    """base + scale * (the sum of what the trees say)."""
+    """base + scale * (the sum of the trees' values)."""
 
     trees: tuple[Tree, ...]
     base: float
@@ -119,12 +119,22 @@ _READERS: Mapping[str, Callable[[Mapping[str, Any], Sequence[str]], Form]] = {
 
 @dataclass(frozen=True, repr=False)
 class LabelRegressionModel(LinearModel):
-    """Args:
-    standardiser: of the raw features.
-    regressor, options: what was fitted, with every option.
-    debiased: the labels that it was fitted to had the mechanism's bias removed.
-    privacy: what its file says of it.
-    rehearsal: the stamp of a model that was rehearsed.
+    """A regression that was fitted to noisy labels: it predicts numbers from raw features.
+
+    Args:
+        standardiser: standardiser of the raw features.
+        regressor: name of the fitted regressor, such as "ridge" or "random-forest".
+        options: every option of the regressor, by name.
+        debiased: True if the mechanism's bias was removed from the labels of the fit.
+        form: the weights, trees or layers.
+        privacy: privacy statement of the model's file.
+        rehearsal: stamp of a model that was rehearsed; empty for a trained model.
+
+    Example:
+        >>> model = blindfit.load_model("models/label-dp.json")
+        >>> new_rows = pd.DataFrame({"age": [30.0, 60.0], "income": [20.0, 50.0]})
+        >>> model.regressor, model.predict(new_rows).tolist()
+        ('linear', [4.0, 10.0])
     """
 
     standardiser: Standardiser
@@ -136,16 +146,21 @@ class LabelRegressionModel(LinearModel):
     rehearsal: str = field(default="", compare=False)
 
     def standardised_weights(self) -> tuple[Floats, float]:
-        """Raises AttributeError: of trees, as scikit-learn's have no coef_."""
+        """Return the weights of the kept columns, and the intercept.
+
+        Raises:
+            AttributeError: the regressor is not linear; scikit-learn's trees have no `coef_` either.
+        """
         if not isinstance(self.form, Weights):
-            raise AttributeError(f"a {self.regressor} has no coef_: it is no linear model")
+            raise AttributeError(f"a {self.regressor} has no coef_: it is not a linear model")
         return self.form.weights, self.form.intercept
 
     def predict(self, features: Features) -> Floats:
-        """(n, columns) raw features -> (n,) labels.
+        """Return the predicted labels, float64 array of shape (rows,).
 
         Args:
-            features: a table, of which other columns are ignored, or an array in the order of the model's columns.
+            features: a data frame or another table, whose other columns are ignored, or an array of shape (rows,
+                columns) in the order of `feature_names_in_`.
 
         Raises:
             DataError: a column is missing or comes twice, or a feature is not finite.
@@ -156,12 +171,13 @@ class LabelRegressionModel(LinearModel):
 
     @property
     def feature_weights(self) -> dict[str, float] | None:
-        """By name, for standardised features; None where there are none."""
+        """Weight of each kept column by name, for standardised features; None if the regressor is not linear."""
         if not isinstance(self.form, Weights):
             return None
         return dict(zip(self.standardiser.kept_columns, self.form.weights.tolist(), strict=True))
 
     def to_dict(self) -> dict[str, Any]:
+        """Return the content of its model.json, without the privacy statement."""
         content = {
             "format": FORMAT,
             "regressor": self.regressor,
@@ -174,8 +190,13 @@ class LabelRegressionModel(LinearModel):
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> LabelRegressionModel:
-        """Raises:
-        DataError: names the field that is missing or not what it must be.
+        """Return the model of the content of a model.json.
+
+        Args:
+            stored: the content, as JSON gives it.
+
+        Raises:
+            DataError: a field is missing or wrong; the message names it.
         """
         fields.check_format(stored, FORMAT)
         regressor = fields.text(stored, "regressor")

@@ -1,8 +1,8 @@
-"""Which regressors may be fitted to noisy labels, and what of each may be chosen.
+"""The regressors that may be fitted to noisy labels, and their options.
 
-All of them minimise the squared error, so they estimate the labels' conditional mean: noise of mean zero averages out
-whatever its law. A robust or absolute loss would estimate something else, and the noise would bias it. Each of them can
-be written as numbers: k nearest neighbours, whose model is the training rows, is not here.
+All of them minimise the squared error, so they estimate the labels' conditional mean: noise of mean zero averages out,
+for every law. A robust or absolute loss would estimate something else, and the noise would bias it. Each of them can be
+written as numbers. k nearest neighbours is not here, because its model is the training rows.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Widths:
 
     def read(self, value: object) -> OptionValue:
         if not isinstance(value, str) or not re.fullmatch(r"[1-9]\d{0,3}(, ?[1-9]\d{0,3}){0,3}", value):
-            raise ValueError('must be one to four widths below 10000, such as "64,32"')
+            raise ValueError('must be one to four widths below 10,000, such as "64,32"')
         return value
 
 
@@ -87,10 +87,10 @@ REGRESSORS: Mapping[str, Mapping[str, Number | Widths]] = {
 
 
 def check_options(regressor: str, options: Mapping[str, Any]) -> dict[str, OptionValue]:
-    """Every option of the regressor, under scikit-learn's names: as given, or its default.
+    """Return every option of the regressor, under scikit-learn's names: as given, or its default.
 
     Raises:
-        ConfigError: no such regressor, no such option of it, or not a value that it may have.
+        ConfigError: the regressor or option does not exist, or the option may not have this value.
     """
     known = _regressor(regressor)
     strangers = sorted(options.keys() - known.keys())
@@ -106,7 +106,7 @@ def check_options(regressor: str, options: Mapping[str, Any]) -> dict[str, Optio
 
 
 def widths_of(text: str) -> tuple[int, ...]:
-    """ "64,32" -> (64, 32)"""
+    """Return the widths of a text: "64,32" is (64, 32)."""
     return tuple(map(int, text.split(",")))
 
 

@@ -1,4 +1,4 @@
-"""Regression trees and layers as arrays: what a model file holds of them, and how it scores."""
+"""Regression trees and layers as arrays: their form in a model file, and their scores."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ LEAF = -1
 
 @dataclass(frozen=True, repr=False)
 class Tree:
-    """A node's row goes on to `left` if its feature is at most the threshold, else to `right`; a leaf has a value.
+    """A tree: a row goes from a node to `left` if its feature is at most the threshold, else to `right`.
 
     Args:
-        feature: the column that a node asks about, LEAF at a leaf.
+        feature: column that a node compares, LEAF at a leaf.
         left, right: nodes further on in the arrays, so that every path ends.
+        value: result at a leaf.
     """
 
     feature: Places
@@ -33,7 +34,7 @@ class Tree:
     value: Floats
 
     def predict(self, rows: NDArray[np.float32]) -> Floats:
-        """Rows in single precision, as scikit-learn's trees take them."""
+        """Return predictions of rows in single precision, as scikit-learn's trees do."""
         nodes = np.zeros(len(rows), dtype=np.int64)
         open_rows = np.arange(len(rows))
         while (open_rows := open_rows[self.feature[nodes[open_rows]] != LEAF]).size:
@@ -44,7 +45,7 @@ class Tree:
 
     @classmethod
     def of_estimator(cls, tree: Any) -> Tree:
-        """Of scikit-learn's `tree_`."""
+        """Convert scikit-learn's `tree_`."""
         is_leaf = tree.children_left == tree.children_right
         return cls(
             feature=np.where(is_leaf, LEAF, tree.feature).astype(np.int64),
@@ -55,7 +56,7 @@ class Tree:
         )
 
     def to_dict(self, columns: Sequence[str]) -> dict[str, Any]:
-        """A leaf's feature is null, and its value counts; elsewhere the other numbers do."""
+        """Return the tree as JSON. A leaf's feature is null, and only its value counts; other nodes' values do not."""
         return {
             "feature": [None if j == LEAF else columns[j] for j in self.feature.tolist()],
             "at_most": self.threshold.tolist(),
@@ -66,7 +67,7 @@ class Tree:
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any], columns: Sequence[str]) -> Tree:
-        """Raises DataError: names the field that is missing or not what it must be."""
+        """Restore a tree; raise DataError, which names a missing or wrong field."""
         names = stored.get("feature")
         place = {name: j for j, name in enumerate(columns)} | {None: LEAF}
         if not isinstance(names, list) or not names or any(not isinstance(n, str | None) for n in names):
@@ -91,7 +92,7 @@ def _nodes(stored: Mapping[str, Any], name: str, feature: Places) -> Places:
 
 @dataclass(frozen=True, repr=False)
 class Layer:
-    """Rows -> rows @ weights + bias; between layers, what is negative becomes 0."""
+    """A layer: rows -> rows @ weights + bias; between layers, negative numbers become 0."""
 
     weights: Floats  # (in, out)
     bias: Floats
@@ -101,7 +102,7 @@ class Layer:
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any], width: int) -> Layer:
-        """Raises DataError: names the field that is missing or not what it must be."""
+        """Restore a layer; raise DataError, which names a missing or wrong field."""
         bias = numbers(stored, "bias")
         weights = stored.get("weights")
         if not isinstance(weights, list) or len(weights) != width:

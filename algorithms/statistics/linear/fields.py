@@ -1,4 +1,4 @@
-"""Reading what a model file holds: every field is there and of its type, or the error names it."""
+"""Readers of a model file's fields: every field exists and has its type, or the error names it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from blindfit.algorithms.errors import DataError
 
 
 def check_format(stored: Any, name: str) -> None:
-    """Raises DataError: no table, or one of another format."""
+    """Raise DataError if this is not a table, or a table of another format."""
     if not isinstance(stored, Mapping) or stored.get("format") != name:
         raise DataError(f"format: not {name}")
 
@@ -23,7 +23,7 @@ def table(stored: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def optional_table(stored: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """Empty where there is none."""
+    """Return a table, or an empty one if the field is missing."""
     return table(stored, name) if name in stored else {}
 
 
@@ -35,7 +35,7 @@ def number(stored: Mapping[str, Any], name: str) -> float:
 
 
 def optional_number(stored: Mapping[str, Any], name: str) -> float | None:
-    """None stands for none; the name must be there all the same."""
+    """Return a number, or None for null; the field must exist all the same."""
     return None if name in stored and stored[name] is None else number(stored, name)
 
 
@@ -54,7 +54,7 @@ def texts(stored: Mapping[str, Any], name: str) -> tuple[str, ...]:
 
 
 def weights(stored: Mapping[str, Any], kept_columns: Sequence[str]) -> tuple[float, ...]:
-    """One for each kept column, in their order."""
+    """Return one weight for each kept column, in their order."""
     found = table(stored, "weights")
     if tuple(found) != tuple(kept_columns):
         raise DataError("weights: not one for each kept column, in their order")
@@ -62,7 +62,7 @@ def weights(stored: Mapping[str, Any], kept_columns: Sequence[str]) -> tuple[flo
 
 
 def weights_by_name(stored: Mapping[str, Any], kept_columns: Sequence[str]) -> tuple[float, ...]:
-    """One for each kept column, whatever their order in the file."""
+    """Return one weight for each kept column, from a file with any order."""
     found = table(stored, "weights")
     if set(found) != set(kept_columns):
         raise DataError("weights: not one for each column that is kept")

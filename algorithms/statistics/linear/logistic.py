@@ -5,7 +5,7 @@
     Hessian  = X^T diag(p (1 - p)) X / N + l2,                       p = sigmoid(X w)
 
 Everything is summed over blocks of rows that fit in the cache, so a large integer matrix is never copied to floats as
-a whole. Blocks are float64: on two cores a pass over 1,000,000 x 51 integers takes about .05 s that way, and half of
+a whole. Blocks are float64: on two cores a pass over 1,000,000 x 51 integers takes about 0.05 s that way, and half of
 it is reading the integers, so float32 would save little and cost the last digits of the gradient.
 
 Source: specs/walr.md. Departures: l2 and the unpenalised intercept, without which a noisy mu often has no optimum.
@@ -25,20 +25,20 @@ from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.algorithms.statistics.linear.named_columns import check_finite
 
 Floats = NDArray[np.float64]
-Sums = tuple[Any, ...]  # of numbers and arrays, each added to its like
+Sums = tuple[Any, ...]  # numbers and arrays; each is added to its counterpart
 
 BLOCK_ENTRIES = 1 << 18  # 2 MiB of float64: a block and its weighted copy stay in a core's cache
 
 
 def sigmoid(scores: Floats) -> Floats:
-    """1 / (1 + e^-z), without overflow at either end."""
+    """Return 1 / (1 + e^-z), without overflow at either end."""
     decay = np.exp(-np.abs(scores))
     probabilities: Floats = np.where(scores >= 0, 1.0, decay) / (1 + decay)
     return probabilities
 
 
 def softplus(scores: Floats) -> Floats:
-    """log(1 + e^z), without overflow, and exact to the last digits for z far below zero."""
+    """Return log(1 + e^z), without overflow, and exact to the last digits for z far below zero."""
     values: Floats = np.maximum(scores, 0) + np.log1p(np.exp(-np.abs(scores)))
     return values
 
@@ -57,16 +57,16 @@ class Rows(Protocol):
     def n_features(self) -> int: ...
 
     def blocks(self) -> Iterator[Floats]:
-        """All rows in order; a block may be overwritten as soon as the next one is asked for."""
+        """Yield all rows in order; a block may be overwritten when the next one is requested."""
         ...
 
     def take(self, which: slice | NDArray[np.intp]) -> Floats:
-        """A copy of some rows."""
+        """Return a copy of some rows."""
         ...
 
 
 class RowsElsewhere(ABC):
-    """Rows in parts, each where somebody else can read it: sums over rows are made there, part by part."""
+    """Rows in parts that other processes can read: sums over rows are computed there, part by part."""
 
     @abstractmethod
     def sum_rows(self, function: Callable[..., Sums], *arguments: Any) -> Sums:
@@ -77,7 +77,7 @@ def sum_rows(rows: Rows, function: Callable[..., Sums], *arguments: Any) -> Sums
     """Return function(rows, *arguments), which gives sums over the rows, computed where the rows are.
 
     Args:
-        function: of a module, so that it can be sent to where the rows are.
+        function: function of a module, so that it can be sent to the rows' process.
     """
     if isinstance(rows, RowsElsewhere):
         return rows.sum_rows(function, *arguments)
@@ -113,7 +113,7 @@ class QuantisedRows:
         return np.multiply(self._values[which], self._unit, dtype=np.float64)
 
     def subset(self, which: NDArray[np.intp]) -> QuantisedRows:
-        """Some of the rows, copied."""
+        """Copy some of the rows."""
         return QuantisedRows(self._values[which], self.frac_bits)
 
 
@@ -139,7 +139,7 @@ class RealRows:
 
 
 def as_rows(rows: Rows | ArrayLike) -> Rows:
-    """Whatever gives blocks, as it is; a matrix of numbers, checked and wrapped."""
+    """Return rows that give blocks as they are; check and wrap a matrix of numbers."""
     return rows if isinstance(rows, Rows) else RealRows(np.asarray(rows))
 
 
@@ -152,16 +152,16 @@ def _check_shape(values: NDArray[Any]) -> None:
         raise DataError(f"rows must be a matrix with at least one row and one column, not of shape {values.shape}")
 
 
-# --- what one pass over the rows gives ------------------------------------------------------------
+# --- results of one pass over the rows ------------------------------------------------------------
 
 
 def scores(rows: Rows, weights: Floats) -> Floats:
-    """x . w for every row."""
+    """Return x . w for every row."""
     return np.concatenate([block @ weights for block in rows.blocks()])
 
 
 def weighted_aggregate(rows: Rows, row_weights: ArrayLike) -> Floats:
-    """X^T a / N: with labels for a this is mu, with probabilities the aggregate that the model predicts."""
+    """Return X^T a / N: mu for labels a; for probabilities, the aggregate that the model predicts."""
     per_row = np.asarray(row_weights, dtype=np.float64)
     if per_row.shape != (rows.n_rows,):
         raise DataError(f"{rows.n_rows} rows need as many weights, not shape {per_row.shape}")
@@ -186,7 +186,7 @@ def column_means(rows: Rows) -> Floats:
 
 
 def signed_sums(rows: Rows) -> Sums:
-    """Of the negative numbers of each column, and of the positive ones; exactly 0 where there are none."""
+    """Sum the negative and the positive numbers of each column; a sum without numbers is exactly 0."""
     total, size = np.zeros(rows.n_features), np.zeros(rows.n_features)
     for block in rows.blocks():
         ones = np.ones(len(block))
@@ -196,9 +196,9 @@ def signed_sums(rows: Rows) -> Sums:
 
 
 def loss_and_gradient(rows: Rows, weights: Floats) -> Sums:
-    """sum softplus(x . w) and X^T sigmoid(X w)."""
+    """Return sum softplus(x . w) and X^T sigmoid(X w)."""
     loss, gradient = 0.0, np.zeros_like(weights)
-    # Scores that overflow give a value that is not finite; the solver says so in one place.
+    # Scores that overflow give a value that is not finite; the solver reports it in one place.
     with np.errstate(over="ignore", invalid="ignore"):
         for block in rows.blocks():
             block_scores = block @ weights
@@ -208,7 +208,7 @@ def loss_and_gradient(rows: Rows, weights: Floats) -> Sums:
 
 
 def weighted_squares(rows: Rows, weights: Floats) -> Sums:
-    """X^T diag(p (1 - p)) X."""
+    """Return X^T diag(p (1 - p)) X."""
     squares = np.zeros((len(weights), len(weights)))
     scaled = np.empty((0, len(weights)))
     for block in rows.blocks():
@@ -226,8 +226,8 @@ class WalrObjective:
 
     Args:
         mu: shape (n_features,), the weighted aggregate divided by the number of rows.
-        l2: at least 0, in units of x squared.
-        unpenalised: the column that l2 leaves alone (the constant feature), or None.
+        l2: strength of the penalty, at least 0, in units of x squared.
+        unpenalised: column that l2 does not touch (the constant feature), or None.
         anchor: w_0, the weights towards which l2 shrinks; None is zero.
     """
 
@@ -277,7 +277,7 @@ class WalrObjective:
         return hessian
 
     def on_sample(self, max_rows: int) -> WalrObjective:
-        """The same objective on evenly spaced rows, at most `max_rows` of them; mu stays that of all rows."""
+        """Return the same objective on evenly spaced rows, at most `max_rows` of them; mu stays the same."""
         stride = -(-self.rows.n_rows // max_rows)
         if stride == 1:
             return self

@@ -1,8 +1,8 @@
-"""Rows as a model wants them: a table's columns are found by their names, an array's by their places.
+"""Rows in a model's form: a table's columns are found by their names, an array's by their places.
 
-A table is whatever names its columns and gives each by its name: a pandas or polars data frame, a pyarrow table, a
-mapping of names to columns. It holds what the table of training held, and is converted by the model's record of that
-(columns/record.py). An array holds numbers, the model's own columns.
+A table is any object that names its columns and gives each by its name: a pandas or polars data frame, a pyarrow table,
+or a mapping of names to columns. It has the contents of the training's table; the model's record of that converts it
+(columns/record.py). An array has numbers, the model's own columns.
 """
 
 from __future__ import annotations
@@ -11,16 +11,39 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from numbers import Real
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from blindfit.algorithms.columns.record import TableRecord
 from blindfit.algorithms.errors import DataError
 
 Floats = NDArray[np.float64]
-Features = Any
+
+
+class DataFrame(Protocol):
+    """A data frame of pandas or polars."""
+
+    @property
+    def columns(self) -> Any:
+        """Names of the columns."""
+        ...
+
+
+class ArrowTable(Protocol):
+    """A table or record batch of pyarrow."""
+
+    @property
+    def column_names(self) -> Any:
+        """Names of the columns."""
+        ...
+
+
+Table = DataFrame | ArrowTable | Mapping[str, Any]
+"""A table with named columns; a mapping goes from names to columns."""
+
+Features = ArrayLike | Table
 """A matrix of numbers, or a table."""
 
 
@@ -28,7 +51,7 @@ def names_in(rows: Features) -> tuple[Any, ...] | None:
     """Return the names of a table's columns; None for an array, and for a data frame whose columns are numbered.
 
     Raises:
-        DataError: no column of a table is called by a text.
+        DataError: no column of a table has a text as its name.
     """
     named = rows if isinstance(rows, Mapping) else getattr(rows, "column_names", getattr(rows, "columns", None))
     if named is None:
@@ -38,7 +61,7 @@ def names_in(rows: Features) -> tuple[Any, ...] | None:
         return None
     if names and not any(isinstance(name, str) for name in names):
         raise DataError(
-            f"the rows have a column called {names[0]!r}, which is no text",
+            f"the rows have a column called {names[0]!r}, whose name is not a text",
             hint="name every column by a text, or give an array in the model's order",
         )
     return names
@@ -48,7 +71,7 @@ def in_order(rows: Features, columns: Sequence[str], record: TableRecord | None 
     """Return (n, columns) finite numbers, in the order of `columns`; other columns of a table are not read.
 
     Args:
-        record: what the columns are made of; None: of numbers under the same names.
+        record: record of the columns; None: the columns are numbers under the same names.
 
     Raises:
         DataError: a table lacks a column or has it twice; an array has another number of columns; a value cannot be
@@ -103,7 +126,7 @@ def _fill(matrix: Floats, columns: Sequence[str], record: TableRecord) -> Floats
 
 
 def real_matrix(rows: Any) -> Floats:
-    """Raises DataError: no matrix of numbers, or one without columns."""
+    """Return a matrix of floats; raise DataError for other contents, or a matrix without columns."""
     found = np.asarray(without_mask(rows))
     if found.dtype.kind not in "biufO" or (found.dtype.kind == "O" and not all(map(_is_number, found.flat))):
         raise DataError(
@@ -117,7 +140,7 @@ def real_matrix(rows: Any) -> Floats:
 
 
 def without_mask(rows: Any) -> Any:
-    """Return an array with NaN where NumPy's mask says that there is no value; NumPy itself would drop the mask."""
+    """Return an array with NaN where NumPy's mask marks a missing value; NumPy itself would drop the mask."""
     return rows.astype(object).filled(np.nan) if np.ma.is_masked(rows) else rows
 
 
@@ -126,7 +149,7 @@ def _is_number(value: Any) -> bool:
 
 
 def check_finite(matrix: Floats, first_row: int = 0, *, columns: Sequence[str] | None = None) -> None:
-    """Raises DataError: names the row, and the column by its name or place."""
+    """Raise DataError, which names row and column, if a number is not finite."""
     finite = np.isfinite(matrix)
     if not finite.all():
         row, place = np.argwhere(~finite)[0]
@@ -135,6 +158,6 @@ def check_finite(matrix: Floats, first_row: int = 0, *, columns: Sequence[str] |
 
 
 def check_unique(names: Sequence[str]) -> None:
-    """Raises DataError: a name comes twice."""
+    """Raise DataError if a name comes twice."""
     if twice := [name for name, count in Counter(names).items() if count > 1]:
         raise DataError(f"columns: {', '.join(twice)} is named twice", hint="rename one of the two")

@@ -1,7 +1,7 @@
-"""Probabilities from scores whose scale is off: p = sigmoid(slope z + offset), fitted on rows that were not trained on.
+"""Probabilities from scores whose scale is off: p = sigmoid(slope z + offset), fitted on held-out rows.
 
-Source: Platt 1999, "Probabilistic outputs for support vector machines", with his smoothed targets, by which rows that
-the scores tell apart without a mistake give no infinite slope.
+Source: Platt 1999, "Probabilistic outputs for support vector machines", with the smoothed targets: with them, rows that
+the scores separate without a mistake give no infinite slope.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from blindfit.algorithms.statistics.linear.solver_settings import SolverSettings
 from blindfit.algorithms.statistics.linear.solvers import fit
 
 Floats = npt.NDArray[np.float64]
-LEAST_ROWS = 20  # of a fit: fewer tell a slope no better than a guess
+LEAST_ROWS = 20  # of a fit: fewer rows determine a slope no better than a guess
 
 
 @dataclass(frozen=True, slots=True)
 class Platt:
-    """The identity, unless it was fitted."""
+    """Slope and offset; the identity unless they were fitted."""
 
     slope: float = 1.0
     offset: float = 0.0
@@ -35,7 +35,7 @@ IDENTITY = Platt()
 
 
 def fit_platt(scores: Floats, positive: npt.NDArray[np.bool_]) -> Platt | None:
-    """None where the rows do not tell: they are few, of one class, or their scores say nothing, or the contrary."""
+    """Fit slope and offset; None if rows are few, have one class, or their scores do not predict the label."""
     positives = int(positive.sum())
     negatives = len(positive) - positives
     spread = float(np.std(scores))
@@ -53,7 +53,7 @@ def fit_platt(scores: Floats, positive: npt.NDArray[np.bool_]) -> Platt | None:
 
 
 def out_of_fold(scores: Floats, positive: npt.NDArray[np.bool_]) -> Floats | None:
-    """The probability of each row by a fit to the other half of the rows; None where a half does not tell.
+    """Return the probability of each row by a fit to the other half of the rows; None if a half gives no fit.
 
     Rows come in a random order, so halves are the first and the last.
     """

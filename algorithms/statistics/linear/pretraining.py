@@ -28,12 +28,17 @@ from blindfit.algorithms.statistics.linear.standardised_logistic import Standard
 
 FORMAT = "blindfit-pretrained-1"
 DIGEST = DigestFormat()
-"""How fields of a model are written in its identity."""
+"""Format of a model's fields in its identity."""
 
 
 @dataclass(frozen=True)
 class PublicRows:
-    """A dataset that its owner's party file declares public."""
+    """A dataset that its owner's party file declares public.
+
+    Attributes:
+        party: name of the owner.
+        dataset: name of the dataset in the owner's file.
+    """
 
     party: str
     dataset: str
@@ -41,21 +46,36 @@ class PublicRows:
 
 @dataclass(frozen=True)
 class Pretrained(StandardisedLogistic):
-    """A model whose standardiser is of the rows that it was fitted to.
+    """A logistic model that was fitted to public rows, with the scale of these rows.
 
     Args:
-        public: whose declaration says that these rows are public; None: no party declares it. It does not tell one
-            model from another.
+        public: dataset that a party declares public, to which the model was fitted; None if no party declares it. Two
+            models that differ only here are equal.
+
+    Attributes:
+        standardiser: scale of the public rows.
+        weights: weight of each column, for standardised features.
+        intercept: constant, for standardised features.
+
+    Example:
+        >>> model = blindfit.pretrain(pd.DataFrame(X, columns=["a", "b", "c"]), y)
+        >>> model.predict(X[:5]).shape
+        (5,)
+        >>> private = blindfit.DPLogisticRegression(epsilon=1.0, init=model)
     """
 
     public: PublicRows | None = field(default=None, compare=False)
 
     def raw_weights(self) -> tuple[dict[str, float], float]:
-        """By name, and the intercept, for features as they were read."""
+        """Return the weights by column and the intercept, for features as they were read."""
         return self.standardiser.raw_weights(self.weights, self.intercept)
 
     def weights_for(self, standardiser: Standardiser, *, intercept: bool = True) -> Floats:
-        """The same model for rows of another standardiser: its kept columns in their order, then the intercept.
+        """Return the same model for rows of another standardiser: its kept columns in their order, then the intercept.
+
+        Args:
+            standardiser: the other scale, of the same features.
+            intercept: False to leave out the intercept.
 
         Raises:
             DataError: the features are not the same, or a weight overflows.
@@ -71,7 +91,10 @@ class Pretrained(StandardisedLogistic):
         return converted
 
     def in_order(self, columns: Sequence[str]) -> Pretrained:
-        """The same model for the same features in another order.
+        """Return the same model for the same features in another order.
+
+        Args:
+            columns: names of all features, in the new order.
 
         Raises:
             DataError: the features are not the same.
@@ -85,20 +108,21 @@ class Pretrained(StandardisedLogistic):
         return replace(self, standardiser=ordered, weights=weights)
 
     def check_columns(self, columns: Sequence[str], table: TableRecord | None = None) -> None:
-        """Check that these are the model's features, in whatever order.
+        """Check that these are the model's features, in any order.
 
         Args:
-            table: what they are made of, where that is known.
+            columns: names of the features.
+            table: kinds of columns from which the features were made; None if they are not known.
 
         Raises:
-            DataError: there are others, or they are of another kind.
+            DataError: features are missing, are not the model's, or are of another kind.
         """
         missing, foreign = sorted(set(columns) - set(self.columns)), sorted(set(self.columns) - set(columns))
         if missing or foreign:
-            said = [f"{text} {', '.join(names)}" for text, names in (("it lacks", missing), ("only it has", foreign))
+            found = [f"{text} {', '.join(names)}" for text, names in (("it lacks", missing), ("only it has", foreign))
                     if names]  # fmt: skip
             raise DataError(
-                f"the pre-trained model has other features than the data: {'; '.join(said)}",
+                f"the pre-trained model has other features than the data: {'; '.join(found)}",
                 hint="fit it to the same columns, under the same names",
             )
         if table is None or self.standardiser.table is None:
@@ -118,6 +142,7 @@ class Pretrained(StandardisedLogistic):
                 )
 
     def to_dict(self) -> dict[str, Any]:
+        """Return the content of its file, without the declaration of public rows."""
         return {
             "format": FORMAT,
             "standardiser": self.standardiser.to_dict(),
@@ -126,16 +151,24 @@ class Pretrained(StandardisedLogistic):
         }
 
     def to_json(self) -> str:
+        """Return the text of its file, pretrained.json."""
         declared = {"public": asdict(self.public)} if self.public else {}
         return _encode({**self.to_dict(), **declared})
 
     def identity(self) -> str:
-        """Return the text that tells one model from another in a digest."""
+        """Return the text that distinguishes one model from another in a digest."""
         return _encode(DIGEST.fields(self.to_dict()))
 
     @classmethod
     def from_json(cls, content: str | bytes) -> Pretrained:
-        """Raises DataError: what the first wrong field is."""
+        """Return the model of the text of a pretrained.json.
+
+        Args:
+            content: the text.
+
+        Raises:
+            DataError: the text is not such a model; the message names the first wrong field.
+        """
         try:
             stored = json.loads(content)
         except (ValueError, RecursionError):
@@ -143,8 +176,15 @@ class Pretrained(StandardisedLogistic):
         return cls.from_dict(stored)
 
     @classmethod
-    def from_dict(cls, stored: Any) -> Pretrained:
-        """Raises DataError: what the first wrong field is."""
+    def from_dict(cls, stored: Mapping[str, Any]) -> Pretrained:
+        """Return the model of the content of a pretrained.json.
+
+        Args:
+            stored: the content, as JSON gives it.
+
+        Raises:
+            DataError: the content is not such a model; the message names the first wrong field.
+        """
         fields.check_format(stored, FORMAT)
         unknown = sorted(set(stored) - {"format", "standardiser", "weights", "intercept", "public"})
         if unknown:
@@ -173,26 +213,35 @@ def pretrain(
     table: TableRecord | None = None,
     l2: float | None = None,
 ) -> Pretrained:
-    """Fit public rows to their optimum; they have no privacy afterwards.
+    """Fit a logistic model to public rows, without noise. The rows have no privacy afterwards.
 
     Args:
-        labels: 0 or 1.
-        features: a table of numbers, booleans and dates, or an array of numbers.
-        columns: of a table, which are taken and in which order, all by default; the names of an array's, x0, x1, ... by
-            default.
-        table: of an array, what its columns were made of; None: of numbers. A table's types say it.
-        l2: of standardised features, the intercept left alone; 1 / (number of rows) by default.
+        features: a data frame of numbers, booleans and dates, or an array of numbers, shape (rows, columns).
+        labels: array of 0 and 1, shape (rows,).
+        columns: names of a data frame's columns to take, in this order, all by default; names of an array's columns,
+            x0, x1, ... by default.
+        table: kinds of columns from which an array was made; None if they are numbers. A data frame has its own.
+        l2: strength of the l2 penalty on standardised weights, not on the intercept; 1 / rows by default.
+
+    Returns:
+        The model; `init=` of the estimators and of a dp-lr or walr job takes it.
 
     Raises:
-        DataError: a column is missing; rows that cannot be fitted: a value that is not finite, a label that is neither
-            0 nor 1, one class.
+        DataError: a column is missing, a value is not finite, a label is neither 0 nor 1, or there is only one class.
+
+    Example:
+        >>> model = blindfit.pretrain(pd.DataFrame(X, columns=["a", "b", "c"]), y)
+        >>> weights, intercept = model.raw_weights()
+        >>> sorted(weights)
+        ['a', 'b', 'c']
     """
+    matrix: Any = features
     if (own := names_in(features)) is not None:
         columns = own if columns is None else columns
         table = record_of(features, columns)
-        features = in_order(features, columns, table)
-    standardiser = Standardiser.fit([features], columns, table=table).require_columns()
-    rows = RealRows(append_constant(standardiser.transform(features)))
+        matrix = in_order(features, columns, table)
+    standardiser = Standardiser.fit([matrix], columns, table=table).require_columns()
+    rows = RealRows(append_constant(standardiser.transform(matrix)))
     happened = _check_labels(labels, rows.n_rows)
     found = solvers.fit(
         rows, weighted_aggregate(rows, happened), SolverSettings(l2=1 / rows.n_rows if l2 is None else l2)

@@ -22,17 +22,17 @@ from blindfit.algorithms.statistics.linear.named_columns import (
 )
 
 Each = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
-PIECE_ROWS = 1024  # so short that a core's cache holds what is computed of them on the way
-SMALL_SQUARE = 1e-200  # of a norm: of smaller ones, and of those over its inverse, digits may be lost
+PIECE_ROWS = 1024  # so short that a core's cache holds intermediate results
+SMALL_SQUARE = 1e-200  # of a norm: smaller squares, and squares over its inverse, may lose digits
 LARGEST = 1e100  # of a scaled feature or a weight: the product of two, and sums of such, are finite
 
 
 @dataclass(frozen=True)
 class Moments:
-    """Count, mean, sum of squared deviations, least and largest value of each column, of which two merge.
+    """Count, mean, sum of squared deviations, least and largest value of each column; two such records merge.
 
     Sums of squares would cancel: a column of timestamps would lose its deviation altogether. The mean of equal numbers
-    can differ from them in the last digit, so it takes the least and the largest to tell that a column is constant.
+    can differ from them in the last digit, so only the least and the largest value show that a column is constant.
 
     Source: Chan, Golub and LeVeque 1983.
     """
@@ -67,7 +67,7 @@ class Moments:
 
     @property
     def constant(self) -> NDArray[np.bool_]:
-        """Columns whose values are all equal, or too near for float64 to tell their deviation from 0."""
+        """Columns whose values are all equal, or too near for float64 to distinguish their deviation from 0."""
         constant: NDArray[np.bool_] = (self.lowest == self.highest) | (self.squared_deviations == 0)
         return constant
 
@@ -89,13 +89,13 @@ class Moments:
 
 @dataclass(frozen=True)
 class Standardiser:
-    """Turns each kept column into (x - mean) / std.
+    """A map of each kept column to (x - mean) / std.
 
     Args:
-        columns: names of all columns that come in, in order; none comes twice.
-        kept: indices of those that go out; constant columns are dropped.
+        columns: names of all columns of the input, in order; each comes once.
+        kept: indices of the columns of the output; constant columns are dropped.
         mean, std: one entry for each kept column; std is the population's (divided by n), as in scikit-learn.
-        table: what the columns are made of; None: of numbers under the same names.
+        table: record of the columns; None: the columns are numbers under the same names.
     """
 
     columns: tuple[str, ...]
@@ -108,7 +108,7 @@ class Standardiser:
         check_unique(self.columns)
         if self.table is not None and set(self.table.made) != set(self.columns):
             raise DataError("table: its columns do not make those of the model")
-        if self.table == TableRecord.of_numbers(self.columns):  # a file says it by saying nothing
+        if self.table == TableRecord.of_numbers(self.columns):  # a file leaves it out
             object.__setattr__(self, "table", None)
 
     @classmethod
@@ -121,16 +121,16 @@ class Standardiser:
         at_least_one: bool = False,
         each: Each = map,
     ) -> Standardiser:
-        """From one or many batches of rows, read once.
+        """Fit to one or many batches of rows, read once.
 
         Args:
-            table: what the columns are made of.
-            at_least_one: where every column is constant the first is kept all the same, as 0 on these rows: to end a
-                job by that would tell of the rows.
-            each: `map`, or that of a pool of threads.
+            table: record of the columns.
+            at_least_one: if every column is constant, keep the first one all the same, as 0 on these rows: otherwise
+                the end of the job would reveal something about the rows.
+            each: `map`, or the map of a pool of threads.
 
         Raises:
-            DataError: no rows, or a value that is not finite.
+            DataError: the batches have no rows, or a value is not finite.
         """
         return cls.of(stream_moments(batches, each), columns, table=table, at_least_one=at_least_one)
 
@@ -143,7 +143,7 @@ class Standardiser:
         table: TableRecord | None = None,
         at_least_one: bool = False,
     ) -> Standardiser:
-        """As `fit`, of moments that are known."""
+        """Do as `fit`, from known moments."""
         names = tuple(columns) if columns is not None else tuple(f"x{j}" for j in range(len(moments.mean)))
         if len(names) != len(moments.mean):
             raise DataError(f"{len(names)} column names do not go with {len(moments.mean)} columns")
@@ -160,7 +160,7 @@ class Standardiser:
         return tuple(name for j, name in enumerate(self.columns) if j not in self.kept)
 
     def require_columns(self) -> Standardiser:
-        """Raises DataError: every column was constant."""
+        """Return the standardiser; raise DataError if every column was constant."""
         if not self.kept:
             raise DataError("every column is constant: nothing is left to learn from")
         return self
@@ -177,7 +177,7 @@ class Standardiser:
         """
         matrix = in_order(rows, self.columns, self.table)
         kept = matrix if len(self.kept) == matrix.shape[1] else matrix[:, list(self.kept)]
-        # Row by row whatever the matrix's order: the last digits of a score must not hang on how it was stored.
+        # Row by row for every storage order of the matrix, on which the last digits of a score must not depend.
         standardised: Floats = np.subtract(kept, np.array(self.mean), order="C")
         standardised /= np.array(self.std)
         return standardised
@@ -186,14 +186,13 @@ class Standardiser:
         """Transform the rows and clip each number to LARGEST: even a tiny std makes only finite numbers.
 
         Raises:
-            DataError: a column is missing or comes twice, or a value is no finite number.
+            DataError: a column is missing or comes twice, or a value is not a finite number.
         """
         with np.errstate(all="ignore"):
             return clip_numbers(self.transform(rows))
 
     def raw_weights(self, weights: Sequence[float] | Floats, intercept: float) -> tuple[dict[str, float], float]:
-        """Weights of the kept columns and an intercept for standardised features -> the same by name, and the
-        intercept, for features as they are read."""
+        """Convert weights and intercept for standardised features to weights by name and intercept for raw features."""
         raw = dict.fromkeys(self.columns, 0.0)
         for name, weight, mean, std in zip(self.kept_columns, weights, self.mean, self.std, strict=True):
             raw[name] = float(weight) / std
@@ -202,19 +201,19 @@ class Standardiser:
 
     @property
     def record(self) -> TableRecord:
-        """What the columns are made of."""
+        """Record of the columns."""
         return self.table or TableRecord.of_numbers(self.columns)
 
     def means(self) -> dict[str, float]:
-        """Return what a missing value becomes in each encoded column, whatever its rule.
+        """Return the number for a missing value in each encoded column, for every rule.
 
-        A column that was constant has no weight: any number does.
+        A column that was constant has no weight, so any number serves.
         """
         known = dict(zip(self.kept_columns, self.mean, strict=True)) | dict(self.record.fill)
         return {name: known.get(name, 0.0) for name in self.record.encoded}
 
     def to_dict(self) -> dict[str, Any]:
-        """For the model file: names in order, the mean and std of each kept column by name, and the record."""
+        """Return JSON for the model file: names in order, mean and std of each kept column by name, and the record."""
         content: dict[str, Any] = {
             "columns": list(self.columns),
             "mean": dict(zip(self.kept_columns, self.mean, strict=True)),
@@ -224,7 +223,7 @@ class Standardiser:
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, object]) -> Standardiser:
-        """The inverse of `to_dict`, exactly; what is not such a dict is refused by field."""
+        """Restore exactly what `to_dict` wrote; raise DataError, which names the field, for anything else."""
         columns, mean, std = stored.get("columns"), stored.get("mean"), stored.get("std")
         if not isinstance(columns, list) or not all(isinstance(name, str) for name in columns):
             raise DataError("columns: must be a list of names")
@@ -245,7 +244,7 @@ class Standardiser:
 
 
 def stream_moments(batches: Iterable[ArrayLike], each: Each = map) -> Moments:
-    """The moments of all batches together; under `map`, memory does not grow with their number."""
+    """Return the moments of all batches together; under `map`, memory does not grow with their number."""
     return merge_moments(each(_moments_of_one, _number_batches(batches)))
 
 
@@ -253,14 +252,14 @@ def merge_moments(of_batches: Iterable[Moments | None]) -> Moments:
     """Merge moments in their order; None stands for a batch without rows.
 
     Raises:
-        DataError: there are no rows.
+        DataError: no batch has rows.
     """
     total: Moments | None = None
     for moments in of_batches:
         if moments is not None:
             total = total.merge(moments) if total else moments
     if total is None:
-        raise DataError("there are no rows")
+        raise DataError("the table has no rows")
     return total
 
 
@@ -282,7 +281,7 @@ def pieces(n_rows: int) -> Iterator[slice]:
 
 
 def _as_rows(batch: ArrayLike) -> NDArray[Any]:
-    """Numbers are copied and checked piece by piece, where there are so many that it matters."""
+    """Return rows; a large matrix is not copied here, but copied and checked piece by piece later."""
     return batch if isinstance(batch, np.ndarray) and batch.ndim == 2 else real_matrix(batch)
 
 
@@ -294,13 +293,13 @@ def clip_numbers(numbers: Floats) -> Floats:
 
 
 def append_constant(rows: ArrayLike) -> Floats:
-    """The rows with a last column of ones: the intercept."""
+    """Return the rows with a last column of ones: the intercept."""
     matrix = real_matrix(rows)
     return np.hstack([matrix, np.ones((len(matrix), 1))])
 
 
 def row_norms(rows: ArrayLike) -> Floats:
-    """Euclidean length of each row."""
+    """Return the Euclidean length of each row."""
     matrix = real_matrix(rows)
     with np.errstate(over="ignore"):
         squares = np.einsum("ij,ij->i", matrix, matrix)
@@ -315,9 +314,9 @@ def row_norms(rows: ArrayLike) -> Floats:
 
 
 def clip_rows(rows: ArrayLike, norm_bound: float) -> Floats:
-    """Every row of norm above the bound shortened to it, its direction kept; the constant feature shrinks along.
+    """Shorten every row of norm above the bound to it, with its direction; the constant feature shrinks along.
 
-    The norms of what comes back are at most the bound up to one rounding; encoding rounds toward zero after it.
+    The norms of the result are at most the bound up to one rounding; encoding rounds toward zero after it.
     """
     if not 0 < norm_bound < np.inf:
         raise ConfigError(f"norm_bound must be finite and above 0, not {norm_bound}")

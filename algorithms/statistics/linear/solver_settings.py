@@ -1,4 +1,4 @@
-"""How a fit of the WALR objective is asked for, and what comes back."""
+"""Settings and result of a fit of the WALR objective."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ SolverName = Literal["auto", "newton", "lbfgs", "gradient-descent", "hybrid-mini
 
 @dataclass(frozen=True)
 class SolverSettings:
-    """How to minimise the objective; None means the solver's own default.
+    """Settings of the minimisation; None means the solver's own default.
 
     Args:
         l2: regulariser, see `defaults.default_l2`.
-        unpenalised: column that l2 leaves alone, by default the last, where the constant feature is; None for none.
+        unpenalised: column that l2 does not touch, by default the last, which is the constant feature; None: no column.
         tolerance: largest gradient norm, for features of size 1; for hybrid-minibatch the largest relative change
             of the running mean of the weights over one pass through the rows.
         warm_start_rows: newton starts on that many evenly spaced rows; 0 starts on all.
@@ -28,7 +28,7 @@ class SolverSettings:
         batch_rows: rows of one hybrid gradient.
         averaging: return the running mean of the weights, not the last ones.
         centred: take a batch's mean of (p - c) x in place of p x and add c mean(x), which is known exactly; c is the
-            noisy rate of labels. False is the spec's own gradient, whose noise grows with the rate: from a rate of 1/2
+            noisy rate of labels. False is the paper's own gradient, whose noise grows with the rate: from a rate of 1/2
             on it exceeds that of ordinary minibatch descent (benchmarks/walr/hybrid_gradient.py).
     """
 
@@ -47,7 +47,7 @@ class SolverSettings:
 
     def __post_init__(self) -> None:
         if self.solver not in get_args(SolverName):
-            raise ConfigError(f"solver: {self.solver!r} is none of {', '.join(get_args(SolverName))}")
+            raise ConfigError(f"solver: {self.solver!r} is not one of {', '.join(get_args(SolverName))}")
         for name in _OPTIONS:
             if getattr(self, name) is not None and self.solver not in _OPTIONS[name]:
                 raise ConfigError(f"{name}: solver {self.solver} has no such option ({' and '.join(_OPTIONS[name])})")
@@ -76,13 +76,13 @@ _OPTIONS: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class FitResult:
-    """What a solver found.
+    """Result of a solver.
 
     Args:
-        gradient_norm: Euclidean norm of the full gradient at `weights`, the penalty's part included.
+        gradient_norm: Euclidean norm of the full gradient at `weights`, with the penalty's part.
         objective_history: the objective after each iteration; for hybrid-minibatch on the batch, after each pass.
         rows_read: rows that all gradients and Hessians together read.
-        reason: why the solver stopped, for a person.
+        reason: text for a person: why the solver stopped.
     """
 
     solver: str

@@ -5,11 +5,11 @@
 | newton | all rows for a gradient, a sample or all rows for a Hessian | the default up to 500 columns |
 | lbfgs | all rows for each gradient | the default above |
 | gradient-descent | all rows for each gradient | to compare with the paper |
-| hybrid-minibatch | a batch of rows for the left term of the gradient; the right one is always mu | the spec's |
+| hybrid-minibatch | a batch of rows for the left term of the gradient; the right one is always mu | the paper's |
 
 Source: specs/walr.md. Departures: its rate is constant and its "while not converged" undefined. The left term's
-variance does not vanish at the optimum, so here the rate decays, the running mean of the weights decides and is
-returned, and the left term is centred (`SolverSettings.centred`); each of the three can be switched off.
+variance does not vanish at the optimum. So here the rate decays, the running mean of the weights decides and is
+returned, and the left term is centred (`SolverSettings.centred`). Each of the three can be switched off.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def fit(
     generator: np.random.Generator | None = None,
     on_progress: Progress | None = None,
 ) -> FitResult:
-    """Minimises the WALR objective.
+    """Minimise the WALR objective.
 
     Args:
         rows: shape (n_rows, n_features), the very rows of the aggregate.
@@ -64,10 +64,10 @@ def fit(
         start: first weights; the anchor by default.
         anchor: the weights towards which l2 shrinks, zero by default. Without l2 it would do nothing.
         generator: public randomness; hybrid-minibatch needs it for its batches.
-        on_progress: called with the iteration and the norm of its gradient.
+        on_progress: function that is called with the iteration and the norm of its gradient.
 
     Returns:
-        `converged` is false when the tolerance was not reached; `reason` then says why.
+        `converged` is false when the tolerance was not reached; `reason` then gives the cause.
 
     Raises:
         ConfigError: an anchor without l2, or weights of the wrong number.
@@ -94,7 +94,7 @@ def _objective(rows: Rows, mu: ArrayLike, settings: SolverSettings, anchor: Arra
 
 
 def require_pull(l2: float) -> None:
-    """Raises ConfigError: an anchor would do nothing."""
+    """Raise ConfigError if an anchor would do nothing."""
     if l2 == 0:
         raise ConfigError(
             "a pre-trained model does nothing with l2 = 0: the fit has one optimum, wherever it starts",
@@ -105,7 +105,7 @@ def require_pull(l2: float) -> None:
 def hybrid_gradient(
     batch: Floats, mu: Floats, weights: Floats, *, centre: float = 0.0, mean_row: Floats | None = None
 ) -> Floats:
-    """The spec's hybrid gradient: the left term over a batch, the right one mu over all rows; without the penalty.
+    """Return the paper's hybrid gradient: the left term over a batch, mu over all rows; without the penalty.
 
     With a centre c and the mean of all rows, the left term is mean (p - c) x + c mean_row: the same expectation, and
     E (p - c)^2 x x^T in place of E p^2 x x^T for its noise.
@@ -131,7 +131,7 @@ def _check_unpenalised(objective: WalrObjective) -> None:
         )
 
 
-# --- what all solvers share -----------------------------------------------------------------------
+# --- parts that all solvers share -----------------------------------------------------------------------
 
 
 @dataclass
@@ -157,7 +157,7 @@ class _Run:
         return self.objective.hessian(weights)
 
     def gradient_limit(self, default: float) -> float:
-        """The tolerance in units of the features, so that rescaling them changes nothing."""
+        """Return the tolerance in units of the features, so that rescaling them changes nothing."""
         sample = self.objective.on_sample(SAMPLE_ROWS).rows
         mean_square = sum(float(np.square(block).sum()) for block in sample.blocks()) / sample.n_rows
         return (self.settings.tolerance or default) * (np.sqrt(mean_square / sample.n_features) or 1.0)
@@ -182,7 +182,7 @@ class _Run:
         return "the tolerance was not reached within the iterations and precision at hand"
 
     def has_no_minimum(self) -> bool:
-        # Without l2, L(w) <= 0 says mean max(x.w, 0) < w.mu: w separates mu from every X^T q / N, q in [0, 1]^N.
+        # Without l2, L(w) <= 0 means mean max(x.w, 0) < w.mu: w separates mu from every X^T q / N, q in [0, 1]^N.
         return self.objective.l2 == 0 and bool(self.history) and self.history[-1] <= 0
 
 
@@ -206,10 +206,10 @@ def _norm(vector: Floats) -> float:
 
 
 def _newton(run: _Run) -> FitResult:
-    """Newton's method with backtracking, started on a sample of the rows.
+    """Minimise by Newton's method with backtracking, started on a sample of the rows.
 
     The optimum on m rows is within about sqrt(k / m) of the one on all, and so is its Hessian: most fits need no
-    Hessian of all rows, only a few gradients. The gradient of all rows alone decides when to stop.
+    Hessian of all rows, only a few gradients. Only the gradient of all rows decides when to stop.
     """
     max_rows = SAMPLE_ROWS if run.settings.warm_start_rows is None else run.settings.warm_start_rows
     sample = run.objective.on_sample(max_rows) if max_rows else run.objective
@@ -251,7 +251,7 @@ def backtrack(
     gradient: Floats,
     step: Floats,
 ) -> tuple[Floats, float, Floats] | None:
-    """The first of weights - step, - step/2, - step/4 ... that lowers the objective enough (Armijo), or None.
+    """Return the first of weights - step, - step/2, - step/4 ... that lowers the objective enough (Armijo), or None.
 
     Returns:
         The new weights with their value and gradient.
@@ -269,7 +269,7 @@ def backtrack(
 
 
 def solve_positive(matrix: Floats, right: Floats) -> Floats:
-    """matrix^-1 right for a positive semidefinite matrix; a singular one gets the least ridge that factorises."""
+    """Return matrix^-1 right for a positive semidefinite matrix; a singular one gets the least workable ridge."""
     from scipy.linalg import cho_factor, cho_solve
 
     size = float(np.trace(matrix)) / len(matrix)
@@ -290,8 +290,8 @@ def _lbfgs(run: _Run) -> FitResult:
     limit = run.gradient_limit(1e-6)
     from scipy.optimize import minimize  # here, as it takes long to import, and a party that fits nothing does not
 
-    # SciPy evaluates several weights in an iteration and gives the callback only those that it accepts, without their
-    # gradient. It reuses the array, so the numbers themselves are the key, as bytes: an array cannot be one.
+    # SciPy evaluates several weights in an iteration, and passes only the accepted ones to the callback, without their
+    # gradient. It reuses the array, so the numbers themselves are the key, as bytes: an array cannot be a key.
     norms: dict[bytes, tuple[float, float]] = {}
 
     def evaluate(weights: Floats) -> tuple[float, Floats]:
@@ -308,7 +308,7 @@ def _lbfgs(run: _Run) -> FitResult:
             raise StopIteration
 
     options = {"maxiter": run.settings.max_iterations or 1000, "maxcor": run.settings.memory or 10}
-    # ftol = gtol = 0: the norm of the gradient alone decides, in after_iteration.
+    # ftol = gtol = 0: only the norm of the gradient decides, in after_iteration.
     found = minimize(
         evaluate,
         run.start,
@@ -339,13 +339,13 @@ def _gradient_descent(run: _Run) -> FitResult:
 
 
 def _default_rate(objective: WalrObjective) -> float:
-    """1 / (largest curvature): p (1 - p) is at most 1/4, so the Hessian at zero weights bounds every other."""
+    """Return 1 / (largest curvature): p (1 - p) is at most 1/4, so the Hessian at zero weights bounds all."""
     sample = objective.on_sample(SAMPLE_ROWS)
     largest = float(np.linalg.eigvalsh(sample.hessian(np.zeros_like(objective.mu)))[-1])
     return 1 / largest if largest > 0 else 1.0
 
 
-# --- the spec's hybrid minibatch descent ------------------------------------------------------------
+# --- the paper's hybrid minibatch descent ------------------------------------------------------------
 
 
 def _hybrid_minibatch(run: _Run) -> FitResult:
@@ -384,7 +384,7 @@ def _hybrid_minibatch(run: _Run) -> FitResult:
 
 
 def _centre(run: _Run) -> tuple[float, Floats]:
-    """The constant that p varies about, as far as mu tells it, and the mean of all rows."""
+    """Return the constant about which p varies, as far as mu reveals it, and the mean of all rows."""
     rows, column = run.objective.rows, run.objective.unpenalised
     mean_row = column_means(rows)
     run.rows_read += rows.n_rows
@@ -398,7 +398,7 @@ def _draw_batch(generator: np.random.Generator, n_rows: int, batch_rows: int) ->
 
 
 def _hybrid_value(objective: WalrObjective, batch: Floats, weights: Floats) -> float:
-    """The objective with its first term over the batch."""
+    """Return the objective with its first term over the batch."""
     with np.errstate(over="ignore", invalid="ignore"):
         penalty = objective.penalty @ objective.from_anchor(weights) ** 2 / 2
         value = softplus(batch @ weights).mean() - weights @ objective.mu + penalty

@@ -16,13 +16,14 @@ from blindfit.algorithms.statistics.linear.scaling import Standardiser
 
 @dataclass(frozen=True)
 class StandardisedLogistic(LogisticModel):
-    """
+    """A logistic model of standardised features.
+
     Args:
-        standardiser: the columns that it dropped have no weight.
-        weights: one for each kept column, standardised.
-        intercept: of standardised rows.
-        privacy: what its file says of it.
-        rehearsal: the stamp of a model that was rehearsed.
+        standardiser: standardiser of the raw features; columns that it dropped have no weight.
+        weights: weight of each kept column, for standardised features.
+        intercept: intercept, for standardised features.
+        privacy: privacy statement of the model's file.
+        rehearsal: stamp of a model that was rehearsed; empty for a trained model.
     """
 
     standardiser: Standardiser
@@ -33,13 +34,15 @@ class StandardisedLogistic(LogisticModel):
 
     @property
     def columns(self) -> tuple[str, ...]:
+        """Names of the raw features, in order."""
         return self.standardiser.columns
 
     def scores(self, features: Features) -> Floats:
-        """Of raw features (n, columns).
+        """Return the log odds of label 1, shape (rows,).
 
         Args:
-            features: a table, of which other columns are ignored, or an array in the order of the model's columns.
+            features: a data frame or another table, whose other columns are ignored, or an array of shape (rows,
+                columns) in the order of `feature_names_in_`.
 
         Raises:
             DataError: a column is missing or comes twice, or a feature is not finite.
@@ -48,4 +51,5 @@ class StandardisedLogistic(LogisticModel):
         return scores
 
     def standardised_weights(self) -> tuple[Floats, float]:
+        """Return the weights of the kept columns, and the intercept."""
         return np.array(self.weights), self.intercept

@@ -1,4 +1,4 @@
-"""How good a model is on rows that it was not trained on."""
+"""The quality of a model on rows that it was not trained on."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ BINS = 10
 
 
 def evaluate_classes(labels: Floats, probabilities: Floats, threshold: float) -> dict[str, Any]:
-    """Of a binary classifier.
+    """Evaluate a binary classifier.
 
     Args:
-        labels: (n,) 0 or 1. probabilities: (n,). threshold: of the confusion matrix and the accuracy.
+        labels: (n,) 0 or 1. probabilities: (n,). threshold: threshold of the confusion matrix and the accuracy.
 
     Returns:
-        auc, average_precision, ks, accuracy, log_loss, confusion (true and false positives and negatives), lift of the
-        best tenths of the rows, calibration (mean probability and share of positives in tenths), ranking (counts at
-        cuts, of ROC and precision-recall curves), histogram (of the probabilities, by class).
+        auc, average_precision, ks, accuracy, log_loss; confusion (true and false positives and negatives); lift of the
+        best tenths of the rows; calibration (mean probability and share of positives in tenths). Also ranking (counts
+        at cuts, for ROC and precision-recall curves) and histogram (of the probabilities, by class).
+
 
     Raises:
         DataError: no rows, or all of one class.
@@ -55,7 +56,7 @@ def evaluate_classes(labels: Floats, probabilities: Floats, threshold: float) ->
 
 
 def evaluate_values(values: Floats, predictions: Floats) -> dict[str, Any]:
-    """Of a regression: mean squared and absolute error, and the share of the variance explained."""
+    """Evaluate a regression: mean squared and absolute error, and the share of the variance explained."""
     if not len(values):
         raise DataError("an evaluation needs rows", hint="raise split.test_fraction")
     errors = predictions - values
@@ -70,7 +71,7 @@ def evaluate_values(values: Floats, predictions: Floats) -> dict[str, Any]:
 
 
 def kolmogorov_smirnov(positive: npt.NDArray[np.bool_], ranking: Floats) -> float:
-    """The largest distance between the two classes' distributions of the score."""
+    """Return the largest distance between the two classes' distributions of the score."""
     order = np.argsort(ranking, kind="stable")
     sorted_positive, sorted_ranking = positive[order], ranking[order]
     gap = np.cumsum(sorted_positive) / positive.sum() - np.cumsum(~sorted_positive) / (~positive).sum()
@@ -79,7 +80,7 @@ def kolmogorov_smirnov(positive: npt.NDArray[np.bool_], ranking: Floats) -> floa
 
 
 def lift(positive: npt.NDArray[np.bool_], ranking: Floats) -> list[dict[str, float]]:
-    """Of the best 10 %, 20 % .. of the rows: their share of positives over that of all."""
+    """Return, for the best 10%, 20% .. of the rows, their share of positives over that of all rows."""
     order = np.argsort(-ranking, kind="stable")
     base = float(positive.mean())
     cuts = [max(1, round(len(order) * tenth / BINS)) for tenth in range(1, BINS + 1)]
@@ -87,7 +88,7 @@ def lift(positive: npt.NDArray[np.bool_], ranking: Floats) -> list[dict[str, flo
 
 
 def calibration(positive: npt.NDArray[np.bool_], probabilities: Floats) -> list[dict[str, float]]:
-    """Tenths of the rows by probability: their mean probability and their share of positives."""
+    """Return, for tenths of the rows by probability, mean probability and share of positives."""
     order = np.argsort(probabilities, kind="stable")
     return [
         {

@@ -1,6 +1,6 @@
-"""Ranges that hold a figure with 95 % chance, over which rows happened to be the test rows.
+"""Ranges that hold a figure with a chance of 95%, over the random choice of test rows.
 
-By the formulas themselves: scipy.stats has the first and takes longer to import than a report to write.
+The formulas are written out here: scipy.stats has the first, but its import takes longer than writing a report.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from statistics import NormalDist
 LEVEL = 0.95
 Range = tuple[float, float]
 _Z = NormalDist().inv_cdf((1 + LEVEL) / 2)
-_EDGE = 1e-9  # of an AUC: at 0 and at 1 its variance is none
+_EDGE = 1e-9  # of an AUC: at 0 and at 1 its variance would be 0
 _HALVINGS = 50  # to the last bit that a page could show
 
 
 def share_interval(part: int, whole: int) -> Range:
-    """Of a share of rows: Wilson's, which is neither empty nor outside [0, 1] at 0 and at 1.
+    """Return Wilson's interval of a share of rows, which is neither empty nor outside [0, 1] at 0 and at 1.
 
     Source: Wilson 1927, "Probable inference, the law of succession, and statistical inference".
     """
@@ -28,7 +28,7 @@ def share_interval(part: int, whole: int) -> Range:
 
 
 def auc_interval(auc: float, positives: int, negatives: int) -> Range:
-    """Newcombe's method 5, which is not empty at an AUC of 1 either.
+    """Return the interval by Newcombe's method 5, which is not empty at an AUC of 1 either.
 
     Source: Newcombe 2006, "Confidence intervals for an effect size measure based on the Mann-Whitney statistic. Part
     2", from the variance of Hanley and McNeil 1982.
@@ -37,7 +37,7 @@ def auc_interval(auc: float, positives: int, negatives: int) -> Range:
 
 
 def _auc_end(auc: float, positives: int, negatives: int, outermost: float) -> float:
-    """The true AUC, towards `outermost`, from which the one that was seen is z standard deviations away."""
+    """Return the true AUC, towards `outermost`, from which the measured AUC is z standard deviations away."""
 
     def is_too_far(true: float) -> bool:
         correlated = 1 + ((positives + negatives) / 2 - 1) * ((1 - true) / (2 - true) + true / (1 + true))

@@ -1,4 +1,4 @@
-"""How good predictions are, from labels and probabilities. All take 0/1 labels and one probability for each row."""
+"""The quality of predictions, from 0/1 labels and one probability for each row."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from blindfit.algorithms.statistics.linear.logistic import Floats
 
 
 def log_loss(labels: ArrayLike, probabilities: ArrayLike) -> float:
-    """Mean of -log(probability of what happened).
+    """Return the mean of -log(probability of the label that occurred).
 
     Probabilities are kept one rounding step away from 0 and 1, as scikit-learn does, so one confident mistake costs 36.
     """
@@ -23,16 +23,16 @@ def log_loss(labels: ArrayLike, probabilities: ArrayLike) -> float:
 
 
 def normalised_entropy(labels: ArrayLike, probabilities: ArrayLike) -> float:
-    """Log loss over that of always predicting the rate of these labels: 1 is worthless, 0 perfect."""
+    """Divide the log loss by that of always predicting the rate of these labels: 1 is worthless, 0 perfect."""
     happened, given = _check(labels, probabilities)
     _require_both_classes(happened, "normalised entropy")
     return log_loss(happened, given) / log_loss(happened, np.full(len(happened), happened.mean()))
 
 
 def gain_kept(private: float, non_private: float, constant: float) -> float:
-    """Share of the non-private model's gain in log loss over the constant that the private model keeps.
+    """Share the gain in log loss: the private model's part of the non-private model's gain over the constant.
 
-    1 is all of it, 0 as good as the constant, below 0 worse than that. The arguments are the three log losses.
+    1 is the whole gain, 0 as good as the constant, below 0 worse than the constant. The arguments are log losses.
     """
     gain = constant - non_private
     if not gain > 0:
@@ -44,7 +44,7 @@ def gain_kept(private: float, non_private: float, constant: float) -> float:
 
 
 def auc(labels: ArrayLike, ranking: ArrayLike) -> float:
-    """P(a random positive scores above a random negative), ties counting half (Mann and Whitney's U)."""
+    """Return P(a random positive scores above a random negative), ties counting half (Mann and Whitney's U)."""
     happened, given = _check(labels, ranking, probabilities=False)
     _require_both_classes(happened, "AUC")
     positives, negatives = given[happened], np.sort(given[~happened])
@@ -53,7 +53,7 @@ def auc(labels: ArrayLike, ranking: ArrayLike) -> float:
 
 
 def accuracy(labels: ArrayLike, probabilities: ArrayLike, threshold: float = 0.5) -> float:
-    """Share of rows whose class is predicted rightly; the class is 1 where the probability is above the threshold."""
+    """Return the share of rows with the right class; the class is 1 if the probability is above the threshold."""
     happened, given = _check(labels, probabilities)
     return float(np.mean((given > threshold) == happened))
 
@@ -70,7 +70,7 @@ class CalibrationBin:
 
 
 def calibration_table(labels: ArrayLike, probabilities: ArrayLike, n_bins: int = 10) -> list[CalibrationBin]:
-    """What was predicted against what happened, over equal bins of the probability; empty bins are left out."""
+    """Compare predictions with labels, over equal bins of the probability; empty bins are left out."""
     if n_bins < 1:
         raise ConfigError(f"n_bins must be at least 1, not {n_bins}")
     happened, given = _check(labels, probabilities)

@@ -1,12 +1,13 @@
-"""What a fitted logistic model gives away of the rows it was fitted to: two attacks that need the model alone.
+"""Leaks of a fitted logistic model about the rows of its fit: two attacks that need only the model.
 
-- Membership: a row that was trained on tends to have a smaller loss than one that was not (Yeom et al. 2018, Privacy
-  risk in machine learning: the loss threshold, without shadow models).
-- Inversion: who knows a row's other features and its label tries every value of the missing one, and believes those
-  by which the model finds the label likelier (Fredrikson et al. 2014, 2015), each weighed by how common it is.
+- Membership: a row that was trained on tends to have a smaller loss than another row (Yeom et al. 2018, Privacy risk in
+  machine learning: the loss threshold, without shadow models).
+- Inversion: an attacker knows a row's label and all features but one. The attacker tries every value of that feature,
+  and believes the values by which the model finds the label likelier (Fredrikson et al. 2014, 2015), each weighed by
+  its frequency.
 
-Each is measured on members and on non-members of the same population: what is alike for both is what the features and
-the label say of each other, which no training can hide; what is better for members is what training gave away.
+Each attack is measured on members and on non-members of the same population. An equal result for both is what features
+and label reveal of each other, which no training can hide. A better result for members is what training revealed.
 """
 
 from __future__ import annotations
@@ -31,15 +32,15 @@ MOST_CANDIDATES = 32
 _FALSE_POSITIVES = 0.01
 _LEAST_ROWS = 10
 _NEAR = 1e-12
-_DIGITS = 12  # of a belief: the order of a sum's terms must not rank rows
+_DIGITS = 12  # of a belief, because the order of a sum's terms must not rank rows
 
 
-# --- what is measured ---------------------------------------------------------------------------
+# --- measured figures ---------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Auc:
-    """An area under the curve: .5 is worthless, 1 is perfect; low and high at the confidence that was asked for."""
+    """An area under the curve: 0.5 is worthless, 1 is perfect; low and high at the requested confidence."""
 
     value: float
     low: float
@@ -48,12 +49,14 @@ class Auc:
 
 @dataclass(frozen=True)
 class Membership:
-    """Args:
-    auc: of the loss, members being the positives.
-    advantage: the largest true-positive less false-positive rate of all thresholds.
-    advantage_by_chance: what a model without any leak stays below, at the confidence that was asked for.
-    tpr_at_low_fpr: share of members found where at most 1 % of the non-members are taken for members.
-    members, non_members: numbers of rows.
+    """Result of a membership attack.
+
+    Args:
+        auc: AUC of the loss, members being the positives.
+        advantage: the largest true-positive less false-positive rate of all thresholds.
+        advantage_by_chance: bound for a model without any leak, at the requested confidence.
+        tpr_at_low_fpr: share of members found with at most 1% of the non-members taken for members.
+        members, non_members: numbers of rows.
     """
 
     auc: Auc
@@ -65,17 +68,19 @@ class Membership:
 
     @property
     def found(self) -> bool:
-        """Members are told apart better than by chance."""
+        """True if members are distinguished better than by chance."""
         return self.auc.low > 0.5
 
 
 @dataclass(frozen=True)
 class Inversion:
-    """Args:
-    column: whose value is guessed: above the non-members' middle, or not.
-    members, non_members: how well that is guessed of each.
-    accuracy: of the guess, on members.
-    baseline: accuracy on members of always guessing what is more common among the non-members.
+    """Result of an inversion attack.
+
+    Args:
+        column: column of the guessed value: above the non-members' middle, or not.
+        members, non_members: quality of the guess for each.
+        accuracy: accuracy of the guess, on members.
+        baseline: accuracy, on members, of always guessing the value that is more common among the non-members.
     """
 
     column: str
@@ -86,14 +91,14 @@ class Inversion:
 
     @property
     def found(self) -> bool:
-        """Training gave something away: members are worse off than non-members beyond both uncertainties."""
+        """True if training revealed something: members are worse off than non-members beyond both uncertainties."""
         return self.members.low > max(0.5, self.non_members.high)
 
 
 def auc_with_interval(truth: NDArray[np.bool_], scores: Floats, confidence: float) -> Auc:
-    """Newcombe 2006 (Statistics in Medicine 25, method 5): the areas from which the found one is not too far.
+    """Return the areas from which the measured one is not too far (Newcombe 2006, Statistics in Medicine 25, method 5).
 
-    Unlike intervals around the found area it has a width at 1 and at 0 too.
+    Unlike intervals around the measured area, this one has a width at 1 and at 0 too.
     """
     found = auc(truth, scores)
     positives = int(truth.sum())
@@ -105,7 +110,7 @@ def auc_with_interval(truth: NDArray[np.bool_], scores: Floats, confidence: floa
     def excess(area: float) -> float:
         return (found - area) ** 2 - z * z * _variance(area, positives, negatives)
 
-    # At 1 and at 0 the found area is a root of its own, and not the one that is meant.
+    # At 1 and at 0 the measured area is itself a root, and not the right one.
     low = 0.0 if found == 0 else float(brentq(excess, 0.0, min(found, 1 - _NEAR)))
     high = 1.0 if found == 1 else float(brentq(excess, max(found, _NEAR), 1.0))
     return Auc(found, low, high)
@@ -121,7 +126,7 @@ def _variance(area: float, positives: int, negatives: int) -> float:
 
 
 def row_losses(labels: Labels, probabilities: Floats) -> Floats:
-    """-ln of what the model gave to what happened, one for each row."""
+    """Return -ln of the probability that the model gave to the label, one for each row."""
     given = np.where(labels, probabilities, 1 - probabilities)
     return np.asarray(-np.log(np.maximum(given, np.finfo(np.float64).tiny)))
 
@@ -143,7 +148,7 @@ def membership(member_losses: Floats, non_member_losses: Floats, confidence: flo
 
 
 def _rates(member_losses: Floats, non_member_losses: Floats) -> tuple[Floats, Floats]:
-    """Shares of each with a loss up to every threshold, of which the lowest takes none."""
+    """Return the shares of both sides with a loss up to every threshold; the lowest threshold takes no row."""
     thresholds = np.unique(np.concatenate((member_losses, non_member_losses)))
     both = [np.searchsorted(np.sort(side), thresholds, side="right") / len(side)
             for side in (member_losses, non_member_losses)]  # fmt: skip
@@ -151,7 +156,7 @@ def _rates(member_losses: Floats, non_member_losses: Floats) -> tuple[Floats, Fl
 
 
 def _chance(members: int, others: int, confidence: float) -> float:
-    """Massart's bound for the one-sided distance of two empirical laws that are the same, in its large-sample form."""
+    """Bound, by Massart, the one-sided distance of two empirical laws that are the same, in its large-sample form."""
     return math.sqrt(-math.log(1 - confidence) / 2 * (members + others) / (members * others))
 
 
@@ -160,7 +165,7 @@ def _chance(members: int, others: int, confidence: float) -> float:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows as they were read. Args: features (n, columns); labels (n,)."""
+    """Rows as they were read: features (n, columns), labels (n,)."""
 
     features: Floats
     labels: Labels
@@ -169,7 +174,7 @@ class Table:
 def inversion(
     predict: Predict, members: Table, non_members: Table, column: int, name: str, confidence: float
 ) -> Inversion:
-    """Raises DataError: too few rows, or a column that says nothing."""
+    """Measure an inversion; raise DataError for too few rows, or a column without a value to guess."""
     _require_rows(len(members.labels), len(non_members.labels))
     known = non_members.features[:, column]
     middle = _middle(known, name)
@@ -190,7 +195,7 @@ def inversion(
 
 
 def _middle(values: Floats, name: str) -> float:
-    """Between two values; about as many lie above as below."""
+    """Return a number between two values, with about as many values above as below."""
     distinct = np.unique(values)
     if len(distinct) < 2:
         raise DataError(f"column {name} has the same value in every non-member: there is nothing to guess")
@@ -203,7 +208,7 @@ def _evenly(n: int) -> Floats:
 
 
 def _belief(predict: Predict, table: Table, column: int, candidates: Floats, middle: float) -> Floats:
-    """The attacker's probability that the value lies above the middle, given the rest of the row and the label."""
+    """Return the attacker's belief that the value lies above the middle, given the rest of the row and the label."""
     above, total = np.zeros(len(table.labels)), np.zeros(len(table.labels))
     tried = table.features.copy()
     for candidate in candidates:

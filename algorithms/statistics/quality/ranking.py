@@ -1,4 +1,4 @@
-"""How a classifier ranks rows: the counts behind its ROC and precision-recall curves, and its scores by class."""
+"""A classifier's ranking of rows: the counts behind its ROC and precision-recall curves, and scores by class."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ HISTOGRAM_BINS = 20
 
 
 def average_precision(positive: Booleans, probabilities: Floats) -> float:
-    """The area under the precision-recall curve, by steps: precision, averaged over what each cut adds to recall."""
+    """Return the area under the precision-recall curve, by steps: precision, weighted by each cut's gain in recall."""
     _, true, false = _cuts(positive, probabilities)
     return float(np.sum(np.diff(true, prepend=0) / true[-1] * true / (true + false)))
 
 
 def ranking_curve(positive: Booleans, probabilities: Floats) -> list[dict[str, Any]]:
-    """Cuts from the highest probability down: how many rows of each class have at least that.
+    """Count, from the highest probability down, the rows of each class with at least that probability.
 
     Returns:
-        At most 2 MOST_OF_A_CLASS of {threshold, true_positives, false_positives}; the last has all rows.
+        Up to 2 MOST_OF_A_CLASS tables {threshold, true_positives, false_positives}; the last has all rows.
     """
     thresholds, true, false = _cuts(positive, probabilities)
     kept = np.unique(np.concatenate([_apart(true), _apart(false), [len(thresholds) - 1]]))
@@ -35,10 +35,10 @@ def ranking_curve(positive: Booleans, probabilities: Floats) -> list[dict[str, A
 
 
 def probability_histogram(probabilities: Floats, positive: Booleans | None = None) -> list[dict[str, Any]]:
-    """Rows by probability, in bins of equal width.
+    """Count rows by probability, in bins of equal width.
 
     Returns:
-        HISTOGRAM_BINS of {low, high, rows}, or with `positive` of {low, high, positives, negatives}.
+        HISTOGRAM_BINS tables {low, high, rows}, or with `positive` {low, high, positives, negatives}.
     """
     if positive is None:
         return _histogram({"rows": probabilities}, 0.0, 1.0)
@@ -46,7 +46,7 @@ def probability_histogram(probabilities: Floats, positive: Booleans | None = Non
 
 
 def value_histogram(values: Floats) -> list[dict[str, Any]]:
-    """The same of predicted values, between the least and the largest."""
+    """Count predicted values, in bins of equal width between the least and the largest."""
     return _histogram({"rows": values}, float(values.min()), float(values.max())) if len(values) else []
 
 
@@ -60,7 +60,7 @@ def _histogram(parts: dict[str, Floats], low: float, high: float) -> list[dict[s
 
 
 def _cuts(positive: Booleans, probabilities: Floats) -> tuple[Floats, Integers, Integers]:
-    """Each probability that occurs, from the highest, and how many rows of each class have at least that."""
+    """Return each probability that occurs, from the highest, and the rows of each class with at least that."""
     order = np.argsort(-probabilities, kind="stable")
     ranked = probabilities[order]
     last_of_ties = np.append(np.diff(ranked) < 0, True)
@@ -69,5 +69,5 @@ def _cuts(positive: Booleans, probabilities: Floats) -> tuple[Floats, Integers, 
 
 
 def _apart(counts: Integers) -> Integers:
-    """Where cumulative counts first reach each of MOST_OF_A_CLASS equal steps."""
+    """Return the places where cumulative counts first reach each of MOST_OF_A_CLASS equal steps."""
     return np.searchsorted(counts, np.linspace(1, counts[-1], MOST_OF_A_CLASS)).astype(np.int64)

@@ -1,4 +1,4 @@
-"""Weights of classes, so that both have the same weight in all: n / (2 n_class) of each row."""
+"""Weights of classes, so that both classes have the same total weight: n / (2 n_class) for each row."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ LARGEST_CLASS_WEIGHT = 64
 
 
 def balance(train: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.int64], bool]:
-    """Of a row without the label and of one with it, in steps of 2^-8 and at most LARGEST_CLASS_WEIGHT; and whether one
-    was clipped.
+    """Return the weights of a row without the label and of one with it, in steps of 2^-8, and whether one was clipped.
+
+    Each weight is at most LARGEST_CLASS_WEIGHT.
 
     Args:
-        train: the classes of the training rows, which are counted.
+        train: classes of the training rows.
     """
     share = float(train.mean()) if len(train) else 0.5
     least = 0.5 / LARGEST_CLASS_WEIGHT

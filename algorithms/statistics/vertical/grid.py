@@ -1,6 +1,6 @@
-"""What every party of a Taylor training agrees on beforehand: which rows are for what, and on which grids numbers lie.
+"""The public grids of a Taylor training, on which its numbers lie.
 
-All of it follows from public parameters alone, so that every party derives the same and every bound is known before
+All of them follow only from public parameters, so every party derives the same grids and every bound is known before
 the first ciphertext.
 """
 
@@ -22,15 +22,14 @@ SCORE_TERM_BOUND = 64  # of one party's 2 a z: beyond it a model has long diverg
 LABEL_TERM_BOUND = 16  # of b y and its jitter
 LABEL_BOUND = 8.0  # of y; numbers further out, in standard deviations, are clipped
 MOST_ROWS = 2**26
-MOST_BATCH_ROWS = 2**20  # that a job may ask for
+MOST_BATCH_ROWS = 2**20  # that a job may request
 
 
 def min_batch_rows(n_train: int, needed: int) -> int | None:
-    """Return the smallest `batch_rows` for which every batch has at least `needed` rows; None if there is none.
+    """Return the smallest `batch_rows` for which every batch has at least `needed` rows; None if no number serves.
 
-    At most m = n_train // needed batches fit, and there are no more than m if n_train / batch_rows < m + 1/2. Then the
-    smallest batch has n_train // m rows or more, or `batch_rows` rows beside others. Any larger `batch_rows` serves as
-    well.
+    At most m = n_train // needed batches fit, and there are at most m if n_train / batch_rows < m + 1/2. Then the
+    smallest batch has n_train // m rows or more, or `batch_rows` rows. Any larger `batch_rows` serves as well.
     """
     max_batches = n_train // needed
     if not max_batches:
@@ -45,9 +44,9 @@ class Grid:
 
     Attributes:
         feature_bits: fraction bits of features, which are clipped to feature_bound.
-        residual_bits: of residuals 2 a z - b y.
-        score_bits, label_bits: of scores and labels in the hold-out loss.
-        factor_bits: of what multiplies a row: 0 for a mask of 0 and 1, 8 for class weights.
+        residual_bits: fraction bits of residuals 2 a z - b y.
+        score_bits, label_bits: fraction bits of scores and labels in the hold-out loss.
+        factor_bits: fraction bits of a row's factor: 0 for a mask of 0 and 1, 8 for class weights.
     """
 
     model: str
@@ -67,7 +66,7 @@ class Grid:
     # --- features
 
     def features(self, reals: npt.ArrayLike) -> Rows:
-        """(n, k) reals -> integers in steps of 2^-feature_bits, clipped."""
+        """Convert (n, k) reals to integers in steps of 2^-feature_bits, clipped."""
         values = np.asarray(reals, dtype=np.float64)
         if np.isnan(values).any():
             raise DataError("a feature is not a number")
@@ -80,16 +79,17 @@ class Grid:
         return round(math.ldexp(self.feature_bound, self.feature_bits))
 
     def reals(self, features: Rows) -> npt.NDArray[np.float64]:
-        """What the integers stand for."""
+        """Convert integers to the reals that they stand for."""
         return np.ldexp(features.astype(np.float64), -self.feature_bits)
 
     def scores(self, features: Rows, weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """z of one party's columns."""
+        """Return z of one party's columns."""
         return self.reals(features) @ weights
 
     def shrink(self, features: Rows, weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """One party's weights, shrunk where a score of these rows would else pass its bound: where a training diverges
-        the loss is that of weights which the protocol's numbers hold.
+        """Shrink one party's weights if a score of these rows would otherwise pass its bound.
+
+        The loss of a diverging training is then the loss of weights within the protocol's range.
         """
         largest = float(np.abs(self.scores(features, weights)).max(initial=0.0))
         return weights * (self.largest_score / max(largest, self.largest_score))
@@ -97,15 +97,18 @@ class Grid:
     # --- residuals
 
     def score_terms(self, scores: npt.NDArray[np.float64]) -> Rows:
-        """2 a z in steps of 2^-residual_bits. What passes the bound is cut: a job that ended there would tell of a row
-        by where it ends.
+        """Return 2 a z in steps of 2^-residual_bits.
+
+        Numbers past the bound are cut: if the job ended there instead, its end would reveal something about a row.
         """
         terms = np.clip(2 * self.loss.square * scores, -SCORE_TERM_BOUND, SCORE_TERM_BOUND)
         return np.rint(np.ldexp(terms, self.residual_bits)).astype(np.int64)
 
     def label_terms(self, y: npt.NDArray[np.float64], jitter: npt.NDArray[np.float64]) -> Rows:
-        """-b y + jitter in the same steps; drawn once for each row, and the same in every epoch. What a large jitter
-        takes past the bound is cut: a job does not end by a number that a row happened to draw.
+        """Return -b y + jitter in the same steps; drawn once for each row, and the same in every epoch.
+
+        A sum that a large jitter takes past the bound is cut: a job does not end by a number that a row happened to
+        draw.
 
         Raises:
             RangeError: a label is too large.
@@ -117,11 +120,11 @@ class Grid:
 
     @property
     def residual_bound(self) -> int:
-        """Of a residual before its factor, in steps."""
+        """Bound of a residual before its factor, in steps."""
         return self.residual_bound_after(self.data_parties)
 
     def residual_bound_after(self, parties: int) -> int:
-        """The same once so many parties of the chain have added their terms."""
+        """Return the bound after so many parties of the chain have added their terms."""
         return (parties * SCORE_TERM_BOUND + LABEL_TERM_BOUND) << self.residual_bits
 
     @property
@@ -139,23 +142,23 @@ class Grid:
         return batch_rows * self.feature_steps * self.residual_bound * self.factor_bound
 
     def hiding_bound(self, batch_rows: int) -> int:
-        """rho is uniform below this: a gradient is hidden up to 2^-40."""
+        """Return the bound below which rho is uniform: it hides a gradient up to 2^-40."""
         return 1 << (self.gradient_bound(batch_rows).bit_length() + HIDING_BITS)
 
     def slot_bits(self, batch_rows: int) -> int:
-        """Of a packed gradient with its mask."""
+        """Return the slot bits of a packed gradient with its mask."""
         return (self.gradient_bound(batch_rows) + self.hiding_bound(batch_rows)).bit_length() + 1
 
     # --- the hold-out loss
 
     @property
     def largest_score(self) -> float:
-        """Of one party."""
+        """Largest score of one party."""
         return SCORE_TERM_BOUND / (2 * self.loss.square)
 
     @property
     def score_bound(self) -> int:
-        """The same in steps of 2^-score_bits."""
+        """Largest score of one party, in steps of 2^-score_bits."""
         return int(self.largest_score) << self.score_bits
 
     @property
@@ -164,21 +167,21 @@ class Grid:
 
     @property
     def weight_bits(self) -> int:
-        """Of weights where they multiply encrypted labels."""
+        """Fraction bits of weights that multiply encrypted labels."""
         return 2 * self.score_bits - self.label_bits - self.feature_bits
 
     def loss_bound(self, rows: int) -> int:
-        """Of the summed loss after any party of the chain, in steps.
+        """Return a bound of the summed loss after any party of the chain, in steps.
 
-        c + b |y z| + a z^2 <= y^2 + y z + z^2 at the bounds, as a, b <= 1; what rounding adds is far below the half of
-        z^2 that a <= 1/2 leaves.
+        c + b |y z| + a z^2 <= y^2 + y z + z^2 at the bounds, as a, b <= 1. The error of rounding is far below the half
+        of z^2 that a <= 1/2 leaves.
         """
         z = self.data_parties * self.score_bound
         y = LABEL_TERM_BOUND << self.score_bits
         return rows * self.factor_bound * (z * z + y * z + y * y)
 
     def partial_loss_bound(self, rows: int, columns: int) -> int:
-        """The same by the operations that make it: what a key must hold."""
+        """Return the bound that follows from the operations that make the loss: the key must hold it."""
         before = rows * self.factor_bound * self.data_parties * self.score_bound
         labels = rows * self.feature_steps * self.factor_bound * (LABEL_TERM_BOUND << self.label_bits)
         return (
@@ -186,10 +189,10 @@ class Grid:
         )
 
     def check(self) -> None:
-        """That every number before it is encrypted fits in 62 bits.
+        """Check that every number fits in 62 bits before it is encrypted.
 
         Raises:
-            RangeError: one may not.
+            RangeError: a number may not fit.
         """
         z, y = self.largest_score, LABEL_TERM_BOUND
         loss = math.ceil(self.loss.square * z * z + self.loss.cross * y * z + y * y) << 2 * self.score_bits

@@ -1,4 +1,4 @@
-"""The Taylor loss: a quadratic in the score, so that its gradient is linear in what is encrypted.
+"""The Taylor loss: a quadratic in the score, so that its gradient is linear in the encrypted numbers.
 
     loss_i = c_i - b y_i z_i + a z_i^2          gradient of loss_i in z_i: 2 a z_i - b y_i   (the residual)
 
@@ -32,11 +32,11 @@ class TaylorLoss:
     cross: float
 
     def constants(self, y: Floats) -> Floats:
-        """c_i of each row."""
+        """Return c_i of each row."""
         return np.full(len(y), math.log(2)) if self.model == "logistic" else y * y / 2
 
     def value(self, scores: Floats, y: Floats, row_weights: Floats | None = None) -> float:
-        """The mean over the rows of weight x loss; (n,) each."""
+        """Return the mean over the rows of weight x loss; (n,) each."""
         losses = self.constants(y) - self.cross * y * scores + self.square * scores**2
         return float(np.mean(losses if row_weights is None else row_weights * losses))
 
@@ -48,26 +48,26 @@ LOSSES: dict[str, TaylorLoss] = {
 
 
 def refuse_one_class(labels: Floats) -> None:
-    """Raises DataError: there is nothing to learn."""
+    """Raise DataError if all labels are the same, so there is nothing to learn."""
     if len(np.unique(labels)) < 2:
         raise DataError("every label is the same: there is nothing to learn")
 
 
-# --- what a gradient gives away ---------------------------------------------------------------------
+# --- leaks of a gradient ---------------------------------------------------------------------
 
 
 def leverages(columns: Floats) -> Floats:
-    """x_i^T (X^T X)^+ x_i of every row of one batch: how nearly a party's own columns single out the row; (rows,)."""
+    """Return x_i^T (X^T X)^+ x_i of every row of one batch: how nearly its columns single out the row; (rows,)."""
     q, r = np.linalg.qr(columns)
     rank = np.abs(np.diag(r)) > 1e-10 * max(1.0, float(np.abs(r).max(initial=0.0)))
-    if not rank.all():  # dependent columns: an orthonormal base of what they span
+    if not rank.all():  # dependent columns: an orthonormal base of their span
         u, s, _ = np.linalg.svd(columns, full_matrices=False)
         q = u[:, s > 1e-10 * max(1.0, float(s.max(initial=0.0)))]
     return np.asarray(np.einsum("ij,ij->i", q, q))
 
 
 def label_bits(n_columns: int, jitter: float, cross: float = 0.5) -> float:
-    """Return a bound on the bits about its labels that one kept batch gives away under jitter of standard deviation nu.
+    """Return a bound on the bits about labels that one kept batch reveals, under jitter of standard deviation nu.
 
     The columns project -b y + n on n_columns dimensions: a Gaussian channel of power b^2 and noise nu^2 in each. Its
     log2(1 + b^2 / nu^2) is written so that the smallest nu has one.

@@ -1,8 +1,9 @@
-"""One party's part of a vertical model: what it multiplies its own columns by. A small JSON file, readable.
+"""One party's part of a vertical model: the weights of its own columns. A small JSON file, readable.
 
-A part's score of a row is an integer, exact and in no order: standardise, clip, round to the grid of the features;
-weights rounded to 2^-30; the sum of the products, rounded to as few bits as the party's rows need (score_leaks.py). So
-parts of several parties add without rounding, and a scorer without any library (docs/scorer.py) gives the same bits.
+A part's score of a row is an exact integer, independent of the order of operations. Features are standardised, clipped
+and rounded to their grid; weights are rounded to 2^-30. The sum of the products is rounded to as few bits as the
+party's rows need (score_leaks.py). So parts of several parties add without rounding, and a scorer without any library
+(docs/scorer.py) gives the same bits.
 """
 
 from __future__ import annotations
@@ -31,26 +32,41 @@ SCORE_BITS = FEATURE_BITS + WEIGHT_BITS
 GRID = {"feature_bits": FEATURE_BITS, "weight_bits": WEIGHT_BITS}
 LARGEST_FEATURE_BOUND = 2.0**10  # squares of integer rows stay below 2^62
 MOST_ROUNDING = 60
-LARGEST_SCORE = 2.0**14  # of a part: those of 17 parties add to less than 2^61 steps
+LARGEST_SCORE = 2.0**14  # of a part: the parts of 17 parties add to less than 2^61 steps
 
 
 @dataclass(frozen=True, slots=True)
 class VerticalModelPart(LinearModel):
-    """Args:
-    data_parties: of the whole model, each with a part of it: the active one, then the passive ones by name.
-    standardiser: of the party's columns, which it was fitted on.
-    weights: (k,), of the standardised columns.
-    intercept: the active party's, where the model has one.
-    row_bound: a row longer than this, in steps of 2^-12, is shortened to it, as in training under label DP.
-    score_rounding: the part is rounded to multiples of 2^score_rounding steps, halves upwards.
-    label_mean, label_scale: of a linear model's labels, at the active party.
-    slope, offset: of a logistic model, at the active party: p = sigmoid(slope z + offset).
-    trained_in: the session that began the training; "" in a file of an earlier version.
-    options: those that the training chose from a grid.
-    rehearsal: the stamp of a model that was rehearsed.
+    """One party's part of a vertical model. The scores of all parties' parts are added and give the prediction.
+
+    Args:
+        party: name of the party.
+        role: "active" or "passive".
+        model: "logistic" or "linear".
+        data_parties: names of all parties with a part: the active one first, then the passive ones.
+        standardiser: standardiser of the party's columns, fitted to its rows.
+        weights: float64 array of shape (columns,), for standardised features.
+        intercept: the active party's intercept; None for a model without one, and for a passive party.
+        feature_bound: bound to which standardised features are clipped, above 0 and at most 1,024.
+        row_bound: largest L2 norm of a row, in steps of 2^-12; longer rows are shortened, as in training under label
+            DP. None for no bound.
+        score_rounding: number of bits to which the part of a score is rounded: it is a multiple of 2^score_rounding
+            steps, halves upwards. 0 for no rounding.
+        label_mean, label_scale: mean and scale of a linear model's labels, at the active party.
+        slope, offset: calibration of a logistic model, at the active party: p = sigmoid(slope z + offset).
+        trained_in: name of the session that began the training; empty in a file of an earlier version.
+        options: options that the training chose from a grid, by name.
+        rehearsal: stamp of a model that was rehearsed; empty for a trained model.
 
     Raises:
-        DataError, RangeError: this is no part of a model, or its scores could overflow.
+        DataError: a field is wrong, or does not fit another one; the message names it.
+        RangeError: a number is out of its range, or scores could overflow.
+
+    Example:
+        >>> part = blindfit.load_model("models/taylor.json")  # that of the only party, so its scores are complete
+        >>> new_rows = pd.DataFrame({"age": [30.0, 60.0], "income": [20.0, 50.0]})
+        >>> part.predictions(part.score_parts(new_rows)).round(2).tolist()
+        [0.12, 0.88]
     """
 
     party: str
@@ -101,30 +117,32 @@ class VerticalModelPart(LinearModel):
         if (self.party == self.data_parties[0]) != (self.role == "active"):
             raise DataError("data_parties: the active party is not the first")
         if self.role == "passive" and self.intercept is not None:
-            raise DataError("intercept: the active party alone may have one")
+            raise DataError("intercept: only the active party may have one")
 
     def standardised_weights(self) -> tuple[Floats, float]:
-        """The party's own."""
+        """Return the weights of the party's kept columns, and its intercept, 0 without one."""
         return self.weights, self.intercept or 0.0
 
     def _all_weights(self) -> Floats:
-        """The intercept last."""
+        """Return all weights, the intercept last."""
         return self.weights if self.intercept is None else np.append(self.weights, self.intercept)
 
     @property
     def largest_steps(self) -> int:
-        """No part of a score is farther from 0 before it is rounded, in steps of 2^-42."""
+        """Largest part of a score before it is rounded, in steps of 2^-42."""
         bound = round(math.ldexp(self.feature_bound, FEATURE_BITS))
         return bound * int(np.abs(self.integer_weights()).sum())
 
     def integer_weights(self) -> npt.NDArray[np.int64]:
+        """Return all weights in steps of 2^-30, the intercept last: int64 array."""
         return np.rint(np.ldexp(self._all_weights(), WEIGHT_BITS)).astype(np.int64)
 
     def score_parts(self, features: Features) -> npt.NDArray[np.int64]:
-        """(n, columns) raw features -> (n,) this party's part of the scores, in steps of 2^-42.
+        """Return this party's part of each row's score, in steps of 2^-42: int64 array of shape (rows,).
 
         Args:
-            features: a table, of which other columns are ignored, or an array in the order of the model's columns.
+            features: a data frame or another table, whose other columns are ignored, or an array of shape (rows,
+                columns) in the order of `feature_names_in_`.
 
         Raises:
             DataError: a column is missing or comes twice, or a feature is not finite.
@@ -136,18 +154,22 @@ class VerticalModelPart(LinearModel):
         return np.asarray((rows @ self.integer_weights() + half) >> self.score_rounding << self.score_rounding)
 
     def predictions(self, scores: npt.NDArray[np.int64]) -> Floats:
-        """Sums of all parties' parts -> probabilities, or the values that a linear model predicts.
+        """Return the probabilities of label 1, or the numbers that a linear model predicts: shape (rows,).
+
+        Args:
+            scores: sums of the parts of all parties, in steps of 2^-42: int64 array of shape (rows,).
 
         Raises:
-            DataError: this is a passive party's part, which does not know the labels' scale.
+            DataError: this is a passive party's part, which does not have the labels' scale.
         """
         if self.role != "active":
-            raise DataError("what scores predict is said by the active party's part")
+            raise DataError("only the active party's part turns scores into predictions")
         if self.model == "linear":
             return np.array([real * self.label_scale + self.label_mean for real in real_scores(scores).tolist()])
         return probabilities(scores, self.slope, self.offset)
 
     def to_dict(self) -> dict[str, Any]:
+        """Return the content of its model.json."""
         content: dict[str, Any] = {
             "format": FORMAT,
             "party": self.party,
@@ -172,7 +194,14 @@ class VerticalModelPart(LinearModel):
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> VerticalModelPart:
-        """Raises DataError, RangeError: not such a part; names the field."""
+        """Return the part of the content of a model.json.
+
+        Args:
+            stored: the content, as JSON gives it.
+
+        Raises:
+            DataError, RangeError: a field is missing or wrong; the message names it.
+        """
         fields.check_format(stored, FORMAT)
         if fields.table(stored, "grid") != GRID:
             raise DataError("grid: not that of this version")
@@ -199,12 +228,12 @@ class VerticalModelPart(LinearModel):
 def rows_on_grid(
     standardiser: Standardiser, features: Features, bound: float, *, intercept: bool
 ) -> npt.NDArray[np.int64]:
-    """Raw features -> standardised, clipped, in steps of 2^-12; the intercept's 1 last.
+    """Standardise and clip raw features; return steps of 2^-12, with the intercept's 1 last.
 
     Raises:
         DataError: a column is missing or comes twice, or a feature is not finite.
     """
-    with np.errstate(over="ignore"):  # what is infinitely far from the mean is clipped
+    with np.errstate(over="ignore"):  # a number infinitely far from the mean is clipped
         columns = standardiser.transform(features)
     if intercept:
         columns = append_constant(columns)
@@ -212,12 +241,12 @@ def rows_on_grid(
 
 
 def probabilities(scores: npt.NDArray[np.int64], slope: float = 1.0, offset: float = 0.0) -> Floats:
-    """Of a logistic model's scores."""
+    """Return the probabilities of a logistic model's scores."""
     return np.array([_sigmoid(real * slope + offset) for real in real_scores(scores).tolist()])
 
 
 def real_scores(scores: npt.NDArray[np.int64]) -> Floats:
-    """From steps of 2^-42; below 2^11, without rounding."""
+    """Convert steps of 2^-42 to reals; below 2^11 without rounding."""
     return np.ldexp(scores.astype(np.float64), -SCORE_BITS)
 
 
@@ -246,7 +275,7 @@ def _whole(stored: Mapping[str, Any], name: str) -> int:
 
 
 def _sigmoid(score: float) -> float:
-    """Python's own exp: a scorer without numpy gives the same bits."""
+    """Compute with Python's own exp: a scorer without numpy gives the same bits."""
     if score >= 0:
         return 1.0 / (1.0 + math.exp(-score))
     power = math.exp(score)

@@ -1,4 +1,4 @@
-"""How gradients move the weights, and when a descent stops."""
+"""The rules by which gradients move the weights, and a descent stops."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from blindfit.algorithms.statistics.vertical.loss import Floats
 
 @dataclass(frozen=True, slots=True)
 class OptimiserSettings:
-    """How a gradient moves the weights.
+    """Settings of the optimiser.
 
     Attributes:
-        schedule: the rate in epoch t (from 0): constant; inverse, rate / (1 + decay t); exponential, rate e^(-decay t).
-        optimiser: sgd; momentum (heavy ball: a part of the last move is made again); sag, the mean of the newest
+        schedule: rate in epoch t (from 0): constant; inverse, rate / (1 + decay t); exponential, rate e^(-decay t).
+        optimiser: sgd; momentum (heavy ball: a part of the last move is repeated); sag, the mean of the newest
             gradient of every batch (Schmidt, Le Roux, Bach 2017), which the paper uses.
     """
 
@@ -33,7 +33,7 @@ class OptimiserSettings:
 
     @property
     def momentum_of(self) -> float:
-        """The part of the last move that is made again."""
+        """The part of the last move that is repeated."""
         return self.momentum if self.optimiser == "momentum" else 0.0
 
     def rate(self, epoch: int) -> float:
@@ -44,12 +44,12 @@ class OptimiserSettings:
 
 @dataclass(slots=True, repr=False)
 class Optimiser:
-    """One party's weights and what its optimiser remembers.
+    """One party's weights and the memory of its optimiser.
 
     Attributes:
         weights: (k,); with `intercept`, the last one is the intercept, which no penalty pulls.
-        rows: (n, k), the party's own that are trained on.
-        shortened: how many steps of this epoch were.
+        rows: (n, k), the party's own training rows.
+        shortened: number of this epoch's steps that were shortened.
     """
 
     settings: OptimiserSettings
@@ -85,11 +85,11 @@ class Optimiser:
         self.velocity = self.weights - before
 
     def _limit(self, moved: Floats) -> Floats:
-        """So far from the epoch's begin that no row's score is farther from what it was than MOST_MOVED allows.
+        """Limit the distance from the epoch's begin, so that no row's score moves farther than MOST_MOVED allows.
 
-        What moves from one gradient of a batch to the next shows the party's columns to the others. How far, whoever
-        chooses options would choose: where training swings they have all of a column, and not a fifth. MOST_WEIGHT is
-        for columns that are 0 in every row.
+        The difference between two gradients of a batch shows the party's columns to the others. Without a limit, the
+        party that chooses the options would choose how much: if training swings, the others get a whole column instead
+        of less than a fifth. MOST_WEIGHT is for columns that are 0 in every row.
         """
         moved = moved * (MOST_WEIGHT / max(float(np.abs(moved).sum()), MOST_WEIGHT))
         away, most = moved - self._began, MOST_MOVED / (1 + self._epoch)
@@ -106,7 +106,7 @@ class Optimiser:
         return gradient
 
     def state(self) -> dict[str, Floats]:
-        """What a checkpoint keeps."""
+        """Return the state that a checkpoint keeps."""
         return {
             "weights": self.weights,
             "velocity": self.velocity,
@@ -120,11 +120,11 @@ class Optimiser:
 
 
 class Patience:
-    """Says when to stop: the loss has not fallen by `tolerance` below its best for `patience` epochs.
+    """A rule that stops a training: the loss has not fallen by `tolerance` below its best for `patience` epochs.
 
     Args:
-        relative: losses are taken as shares of the first. Under a mask a mean over all rows would tell how many of
-            them count: at weights near 0 each of these has the same loss.
+        relative: True if losses are taken as shares of the first loss. Under a mask, a mean over all rows would reveal
+            how many of them count, because at weights near 0 each of these has the same loss.
     """
 
     def __init__(self, patience: int, tolerance: float, *, relative: bool = False) -> None:
@@ -133,11 +133,11 @@ class Patience:
         self.first = 0.0
 
     def goes_on(self, loss: float) -> bool:
-        """Takes the loss of one more epoch."""
+        """Take the loss of one more epoch."""
         if not self.losses:
             self.first = loss
         if self.relative:
-            loss = loss / self.first if self.first else 1.0  # no row counts, which nobody is to see
+            loss = loss / self.first if self.first else 1.0  # no row counts, which nobody may see
         self.losses.append(loss)
         best = math.inf
         since = 0
@@ -147,7 +147,7 @@ class Patience:
         return self.patience == 0 or since < self.patience
 
     def state(self) -> dict[str, Any]:
-        """What a checkpoint keeps."""
+        """Return the state that a checkpoint keeps."""
         return {"losses": self.losses, "first": self.first}
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -157,4 +157,4 @@ class Patience:
 MOST_WEIGHT = 2000.0  # all weights of a party together, by size: a training that gets so far has long diverged
 
 
-MOST_MOVED = 2.0  # of a row's score within the first epoch; in the t-th after it 1 / (1 + t) of that
+MOST_MOVED = 2.0  # of a row's score within the first epoch; in the t-th epoch after it, 1 / (1 + t) of that

@@ -1,4 +1,4 @@
-"""Which common rows are for training, in batches, which for the hold-out loss, which for the test."""
+"""The plan of the common rows: training rows in batches, rows of the hold-out loss, test rows."""
 
 from __future__ import annotations
 
@@ -11,24 +11,27 @@ import numpy.typing as npt
 from blindfit.algorithms.errors import DataError
 
 Rows = npt.NDArray[np.int64]
-BATCH_SIZES, LEAST_BATCHES = (512, 256, 128), 4  # the first of which there are so many in an epoch
+BATCH_SIZES, LEAST_BATCHES = (512, 256, 128), 4  # take the first size with at least so many batches in an epoch
 LARGE_BATCH_SIZES = (2048, *BATCH_SIZES)  # for a descent that goes far in few steps
 
 
 def suitable_batch_rows(n_train: int, sizes: Sequence[int] = BATCH_SIZES) -> int:
-    """The larger a batch, the less it tells of each row, whatever a party's own score knows; but an epoch of too few
-    steps learns little. It follows from what is public."""
+    """Return the largest suitable batch size; it follows from public facts.
+
+    The larger a batch, the less it reveals of each row, for every score of a party's own; but an epoch of too few steps
+    learns little.
+    """
     return next(size for size in sizes if n_train >= LEAST_BATCHES * size or size == sizes[-1])
 
 
 def count_held_out(n_rows: int, test_fraction: float, validation_fraction: float) -> tuple[int, int]:
-    """Return how many rows are for the test, and how many for the validation."""
+    """Return the numbers of test rows and validation rows."""
     return round(n_rows * test_fraction), round(n_rows * validation_fraction)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class RowPlan:
-    """Which common rows are for training (in batches), for the hold-out loss, for the test; positions, public."""
+    """Positions of the common rows for training (in batches), for the hold-out loss and for the test; public."""
 
     batches: tuple[Rows, ...]
     validation: Rows
@@ -63,7 +66,7 @@ class RowPlan:
         validation = f"{table}.validation_fraction"
         if not len(train):
             raise DataError(
-                f"of {n_rows} common rows none is left to train on", hint=f"lower split.test_fraction or {validation}"
+                f"no row of {n_rows} common rows is left to train on", hint=f"lower split.test_fraction or {validation}"
             )
         if validation_fraction > 0 and not n_validation:
             raise DataError(

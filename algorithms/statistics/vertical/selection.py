@@ -1,15 +1,15 @@
-"""Choose options by k-fold cross-validation: the grid, the folds, the steps of each figure, and which point is best.
+"""Choose options by k-fold cross-validation: the grid, the folds, the steps of each figure, and the best point.
 
-A grid point's figure is of all training rows, each by the training that left its fold out:
+A grid point's figure is over all training rows, each row scored by the training that left its fold out:
 
-    figure    log_loss, mse    the mean over the folds of a fold's mean loss; a fold counts as 2 at most
-              accuracy         of all rows together
-              auc              of all rows together, as if one model had scored them
-    error     log_loss, mse    s / sqrt(k), with s the standard deviation of the k folds' losses
-              accuracy, auc    by the formulas of the binomial and of Hanley and McNeil
+    Figure    log_loss, mse    the mean over the folds of a fold's mean loss; a fold counts as 2 at most.
+              Accuracy         over all rows together.
+              AUC              over all rows together, as if one model had scored them.
+    Error     log_loss, mse    s / sqrt(k), with s the standard deviation of the k folds' losses.
+              Accuracy, auc    by the formulas of the binomial and of Hanley and McNeil.
 
-Only these numbers leave the computation, and each is rounded to a quarter of its own standard error, or less: so it has
-few values, and the logarithm of their number bounds what it reveals, whoever deviates.
+Only these numbers leave the computation, and each is rounded to a quarter of its own standard error, or less. So it has
+few values, and the logarithm of their number bounds what it reveals, even if parties deviate.
 
 Source: Hastie, Tibshirani, Friedman 2009, 7.10; MATH 10.
 """
@@ -26,9 +26,9 @@ from blindfit.algorithms.statistics.vertical.optimiser import OptimiserSettings
 
 SelectionFigure = Literal["log_loss", "accuracy", "auc", "mse"]
 FOLDS = (3, 5, 10)
-LEAST_FOLD_ROWS = 17  # of three folds 51, as many as of test rows at least
-LARGEST_LOSS = 2.0  # of a fold: chance alone has a log loss of 0.69, and a mean squared error of 1
-FOLD_BITS = 4  # a fold's loss is finer than the mean, so that the folds' deviation can be computed
+LEAST_FOLD_ROWS = 17  # three folds then have 51, as many as the least number of test rows
+LARGEST_LOSS = 2.0  # of a fold: pure chance has a log loss of 0.69, and a mean squared error of 1
+FOLD_BITS = 4  # bits by which a fold's loss is finer than the mean, to compute the folds' deviation
 MOST_SPREAD = 63  # steps of a squared standard error
 SPREAD_STEPS = 64  # such steps make the squared standard error of one row's loss of deviation 1
 MOST_MEAN_BITS = 12  # of a mean loss
@@ -39,7 +39,7 @@ class Point:
     """One combination of options.
 
     Attributes:
-        options: as the job's grid names them, for reports.
+        options: names and values in the job's grid, for reports.
     """
 
     options: tuple[tuple[str, float | int | str], ...]
@@ -68,16 +68,16 @@ class Selection:
 
     @property
     def models_on_a_row(self) -> int:
-        """Return how many trainings a row has, the final one included: each point leaves it out once."""
+        """Number of trainings of a row, with the final one: each point leaves it out once."""
         return len(self.points) * (self.folds - 1) + 1
 
     @property
     def epochs(self) -> int:
-        """Return the epochs of all trainings of the folds."""
+        """Epochs of all trainings of the folds."""
         return self.folds * sum(point.epochs for point in self.points)
 
     def rows_of_folds(self, n_rows: int) -> tuple[int, ...]:
-        """Return the rows of each fold, of so many training rows."""
+        """Return the number of rows of each fold, for so many training rows."""
         each, more = divmod(n_rows, self.folds)
         return (each + 1,) * more + (each,) * (self.folds - more)
 
@@ -97,7 +97,7 @@ class Selection:
             )
 
     def figure_bits(self, n_rows: int) -> float:
-        """Return how many bits the figures of all points have at most: log2 of the number of their values."""
+        """Return the most bits of the figures of all points: log2 of the number of their values."""
         return len(self.points) * bits_of_a_point(self.by, n_rows, self.folds)
 
     def best(self, figures: Sequence[float]) -> int:
@@ -111,7 +111,7 @@ def is_loss(by: SelectionFigure) -> bool:
     return by in ("log_loss", "mse")
 
 
-# --- how figures are rounded ------------------------------------------------------------------------------------------
+# --- rounding of figures ------------------------------------------------------------------------------------------
 
 
 def count_shift(n_rows: int) -> int:
@@ -126,13 +126,13 @@ def pair_shift(n_rows: int) -> int:
 
 @dataclass(frozen=True)
 class LossSteps:
-    """How the losses of the folds are rounded, in integers.
+    """The rounding of the folds' losses, in integers.
 
         c_f = sum of fold f's losses / 2^-fold_bits, at most fold_limit
         S = sum_f c_f is opened in steps of 2^mean_shift, and sum_f (k c_f - S)^2 in steps of 2^spread_shift
 
     Attributes:
-        n_rows: of all folds, which count as equally large.
+        n_rows: rows of all folds, which count as equally large.
     """
 
     n_rows: int
@@ -140,12 +140,12 @@ class LossSteps:
 
     @property
     def mean_bits(self) -> int:
-        """After the point of a mean loss: a quarter of the standard error, where one row's loss deviates by a half."""
+        """Bits of a mean loss after the point: a quarter of its standard error, if a row's loss deviates by a half."""
         return min(MOST_MEAN_BITS, 3 + math.floor(math.log2(math.sqrt(self.n_rows))))
 
     @property
     def fold_bits(self) -> int:
-        """After the point of the sum of a fold's losses."""
+        """Bits of the sum of a fold's losses after the point."""
         return self.mean_bits + FOLD_BITS - math.floor(math.log2(self._fold_rows))
 
     @property
@@ -162,7 +162,7 @@ class LossSteps:
 
     @property
     def bits(self) -> float:
-        """Return how many bits one point's two numbers have."""
+        """Bits of one point's two numbers."""
         means = (self.folds * self.fold_limit >> self.mean_shift) + 3  # rounding may pass either end by one
         return math.log2(means) + math.log2(MOST_SPREAD + 2)
 
@@ -197,7 +197,7 @@ class LossSteps:
 
 
 def bits_of_a_point(by: SelectionFigure, n_rows: int, folds: int) -> float:
-    """Return how many bits one point's opened numbers have."""
+    """Return the bits of one point's opened numbers."""
     if is_loss(by):
         return LossSteps(n_rows, folds).bits
     if by == "accuracy":
@@ -207,9 +207,10 @@ def bits_of_a_point(by: SelectionFigure, n_rows: int, folds: int) -> float:
 
 @dataclass(frozen=True)
 class PointFigure:
-    """
+    """The figure of one grid point.
+
     Attributes:
-        error: the standard error of the value.
+        error: standard error of the value.
     """
 
     value: float
@@ -221,10 +222,11 @@ class PointFigure:
 
 @dataclass(frozen=True, repr=False)
 class Selected:
-    """
+    """The result of a selection.
+
     Attributes:
-        point: the chosen one.
-        figures: of every point, at the active party.
+        point: the chosen point.
+        figures: figures of every point, at the active party.
     """
 
     point: int
@@ -232,13 +234,13 @@ class Selected:
 
 
 def accuracy_figure(right: int, n_rows: int) -> PointFigure:
-    """Return the accuracy, where so many rows are right: rounded, and so perhaps beyond what there is."""
+    """Return the accuracy for so many right rows; their number is rounded, and so may be out of range."""
     share = min(max(right / n_rows, 0.0), 1.0)
     return PointFigure(share, math.sqrt(share * (1 - share) / n_rows))
 
 
 def auc_figure(ordered: float, positives: int, negatives: int) -> PointFigure:
-    """Return the AUC, where so many pairs of a row with the label and one without are in the right order.
+    """Return the AUC for so many rightly ordered pairs of a row with the label and one without.
 
     Rows of one class have no such pair, and every model is worth the same.
 

@@ -1,4 +1,4 @@
-"""What WALR chooses when nobody says otherwise, and what it can know about a released mu before it is fitted.
+"""WALR's defaults, and the facts about a released mu that are known before a fit.
 
 Without l2 a minimiser exists iff mu = X^T q / N for some q strictly between 0 and 1 on every row: q is then the model's
 probabilities. Noise can carry mu out of that set, and then the weights run to infinity.
@@ -24,23 +24,23 @@ from blindfit.algorithms.statistics.linear.logistic import (
 from blindfit.algorithms.statistics.linear.solver_settings import FitResult, SolverSettings
 from blindfit.algorithms.statistics.linear.solvers import backtrack, fit, solve_positive
 
-L2_INSIDE, STEPS_INSIDE = 1e-6, 12  # of `project_mu`: the steps suffice for scores of deviation 5
+L2_INSIDE, STEPS_INSIDE = 1e-6, 12  # for `project_mu`; the steps suffice for scores of deviation 5
 
 # --- defaults -------------------------------------------------------------------------------------
 
 
 def default_l2(noise_std: float, norm_bound: float, n_features: int, epsilon: float) -> float:
-    """l2 = c noise_std norm_bound / sqrt(n_features), with c = 3/4 at epsilon 1, three times that at .1, a third at 10.
+    """Return l2 = c noise_std norm_bound / sqrt(n_features), with c = 3/4 at epsilon 1, thrice that at 0.1, 1/3 at 10.
 
     For standard normal features norm_bound / sqrt(n_features) is about 4/3, and l2 = noise_std at epsilon 1. The best c
-    is flat: half or twice as much costs little at epsilon 1, and below .5 too little costs more than too much.
-    noise_std has the unit of x and l2 that of x squared: norm_bound / sqrt(n_features), the largest typical feature,
-    makes up the difference, so rescaling the features scales the weights and changes no score.
+    is flat: half or twice as much costs little at epsilon 1, and below 0.5 too little costs more than too much.
+    noise_std has the unit of x, and l2 that of x squared. The factor norm_bound / sqrt(n_features), the largest typical
+    feature, makes up the difference, so rescaling the features scales the weights and changes no score.
 
     Args:
-        noise_std: of each coordinate of mu, that is of the *mean* over the rows.
-        norm_bound: to which rows were clipped.
-        n_features: columns, the constant one included.
+        noise_std: standard deviation of each coordinate of mu, that is of the *mean* over the rows.
+        norm_bound: bound to which rows were clipped.
+        n_features: number of columns, with the constant one.
     """
     for name, number in (("noise_std", noise_std), ("norm_bound", norm_bound), ("epsilon", epsilon)):
         # Without noise there is nothing to guard against: l2 = 0 is the maximum likelihood.
@@ -53,7 +53,7 @@ def default_l2(noise_std: float, norm_bound: float, n_features: int, epsilon: fl
 
 
 def default_norm_bound(row_norms: ArrayLike, quantile: float = 0.99) -> float:
-    """The 99 % quantile of the row norms: one row in a hundred is shortened, and the noise is not made for the longest.
+    """Return the 99% quantile of row norms: a hundredth of the rows is shortened, and noise does not fit the longest.
 
     The norms are those of standardised rows with the constant feature.
     """
@@ -75,14 +75,14 @@ def default_norm_bound(row_norms: ArrayLike, quantile: float = 0.99) -> float:
 
 @dataclass(frozen=True)
 class Feasibility:
-    """Whether the objective without l2 has a minimum; None where neither could be proved."""
+    """An answer whether the objective without l2 has a minimum; None if neither could be proved."""
 
     feasible: bool | None
     reason: str
 
 
 def column_bounds(rows: Rows) -> tuple[Floats, Floats]:
-    """The least and largest X^T q / N of each column over q in [0, 1]^N."""
+    """Return the least and largest X^T q / N of each column over q in [0, 1]^N."""
     lowest, highest = sum_rows(rows, signed_sums)
     return lowest / rows.n_rows, highest / rows.n_rows
 
@@ -93,17 +93,18 @@ Bounds = tuple[Floats, Floats]  # of `column_bounds`
 def feasibility(
     rows: Rows | ArrayLike, mu: ArrayLike, *, max_iterations: int = 100, bounds: Bounds | None = None
 ) -> Feasibility:
-    """Whether mu lies in the relative interior of { X^T q / N : q in [0, 1]^N }, proved either way.
+    """Decide whether mu lies in the relative interior of { X^T q / N : q in [0, 1]^N }, proved either way.
 
-    First each coordinate's own range, in one pass. Then Newton's method without l2, whose iterates give both answers:
+    First each coordinate's own range is checked, in one pass. Then Newton's method runs without l2, and its iterates
+    give both answers:
 
     - L(w) <= 0 proves infeasible: mean max(x.w, 0) < mean softplus(x.w) <= w.mu, so w separates mu from the set.
-    - A Newton step d with |x_i . d| < 1 on all rows proves feasible: q_i = p_i - p_i (1 - p_i) x_i.d lies in (0, 1),
-      and X^T q / N = X^T p / N - H d = mu because H d is the gradient X^T p / N - mu.
+    - A Newton step d with |x_i . d| < 1 on all rows proves feasible. q_i = p_i - p_i (1 - p_i) x_i.d lies in (0, 1).
+      And X^T q / N = X^T p / N - H d = mu, because H d is the gradient X^T p / N - mu.
 
     Args:
-        max_iterations: 0 checks the ranges only, and the answer is then false or None.
-        bounds: of the rows' columns, where they are known.
+        max_iterations: number of Newton steps; 0 checks only the ranges, and the answer is then false or None.
+        bounds: `column_bounds` of the rows, if they are known.
     """
     known = as_rows(rows)
     objective = WalrObjective(known, np.asarray(mu, dtype=np.float64), l2=0.0, unpenalised=None)
@@ -113,7 +114,7 @@ def feasibility(
         column = int(np.argmax(outside))
         return Feasibility(
             False,
-            f"column {column}: mu is {objective.mu[column]:.6g}, and no labels give one outside "
+            f"column {column}: mu is {objective.mu[column]:.6g}, and no labels can give a number outside "
             f"({lowest[column]:.6g}, {highest[column]:.6g})",
         )
     weights = np.zeros_like(objective.mu)
@@ -144,7 +145,7 @@ def _proves_feasible(objective: WalrObjective, hessian: Floats, gradient: Floats
 
 
 def clip_mu(rows: Rows | ArrayLike, mu: ArrayLike, bounds: Bounds | None = None) -> Floats:
-    """Each coordinate of mu moved inside its own range, by half a row's share where it was outside.
+    """Return each coordinate of mu moved inside its own range, by half a row's share where it was outside.
 
     After it the unpenalised intercept has a finite optimum. All coordinates together may still be infeasible.
     """
@@ -157,18 +158,19 @@ def clip_mu(rows: Rows | ArrayLike, mu: ArrayLike, bounds: Bounds | None = None)
 
 
 def project_mu(rows: Rows | ArrayLike, mu: ArrayLike, *, margin: float = 0.0, tolerance: float = 1e-4) -> Floats:
-    """The nearest X^T q / N with every q in [margin, 1 - margin].
+    """Return the nearest X^T q / N with every q in [margin, 1 - margin].
 
-    A mu from outside lands on the boundary, where without l2 there is still no minimum: for that take a margin above 0.
+    A mu from outside lands on the boundary, and there is still no minimum there without l2: for that take a margin
+    above 0.
 
-    The l2 path leads there: at the optimum w of the objective with l2, v = X^T p / N = mu - l2 w, and as l2 falls v
-    tends to the nearest point. How near it is follows from the value L alone. No point of the set is nearer to mu
-    than D = (l2/2 |w|^2 - L) / |w|, because w.mu - max_q w.X^T q / N >= w.mu - mean softplus(x.w); and for the
-    projection v* onto a convex set, |v - v*|^2 <= |v - mu|^2 - |v* - mu|^2 <= |v - mu|^2 - D^2.
+    The l2 path leads to the projection. At the optimum w of the objective with l2, v = X^T p / N = mu - l2 w, and as l2
+    falls v tends to the nearest point. The value L bounds the distance. No point of the set is nearer to mu than
+    D = (l2/2 |w|^2 - L) / |w|, because w.mu - max_q w.X^T q / N >= w.mu - mean softplus(x.w). For the projection v*
+    onto a convex set, |v - v*|^2 <= |v - mu|^2 - |v* - mu|^2 <= |v - mu|^2 - D^2.
 
     Args:
-        margin: at least 0, below 1/2, and below the rate of positive labels.
-        tolerance: largest distance from the nearest point, over the norm of mu, or of half a row's share where that is
+        margin: distance of every q from 0 and 1: at least 0, below 1/2, and below the rate of positive labels.
+        tolerance: largest distance from the nearest point, over the norm of mu, or of half a row's share if that is
             longer: noise may leave next to nothing of mu.
 
     Raises:
@@ -209,7 +211,7 @@ def project_mu(rows: Rows | ArrayLike, mu: ArrayLike, *, margin: float = 0.0, to
 
 
 def _distance_from_projection(found: FitResult, l2: float) -> float:
-    """An upper bound, see `project_mu`; the gradient's norm says how far v = mu - l2 w is from X^T p / N."""
+    """Return an upper bound, see `project_mu`; the gradient's norm is the distance of v = mu - l2 w from X^T p / N."""
     size = float(np.linalg.norm(found.weights))
     if size == 0:
         return found.gradient_norm

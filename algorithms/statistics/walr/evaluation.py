@@ -1,17 +1,17 @@
-"""How good a model is, from noisy sums over the labels of rows that it has scored.
+"""The quality of a model, from noisy sums over the labels of rows that it has scored.
 
-Given the scores, each figure is affine in the labels or a function of counts of positives, so that an evaluation is one
-more weighted aggregate. A row is sent as one vector of norm 1 at most, a part for each of m figures, each of norm
+Given the scores, each figure is affine in the labels or a function of counts of positives. So an evaluation is one more
+weighted aggregate. A row is sent as one vector of norm 1 at most, a part for each of m figures, each of norm
 1 / sqrt(m); z is the score, clipped to [-c, c], and k the predicted class:
 
-    log loss       z / c              mean softplus(z) - mean y z
-    accuracy       2k - 1             mean (1 - k) + mean y (2k - 1)
-    calibration    1                  the rate of positives, beside the mean prediction
-    auc            1 in its bin       positives in each of equally large bins of the score: AUC and KS of the bins
+    Log loss       z / c              mean softplus(z) - mean y z.
+    Accuracy       2k - 1             mean (1 - k) + mean y (2k - 1).
+    Calibration    1                  the rate of positives, next to the mean prediction.
+    AUC            1 in its bin       positives in each of equally large bins of the score: AUC and KS of the bins.
 
-That all parts share one norm is what it costs to release them one after the other, each with the noise of its own.
-Intervals are of the noise alone: of the first three exact, of AUC and KS as `evaluation_bins` has it, and of the log
-loss over that of a constant over an ellipse of both.
+One shared norm for all parts costs as much as releasing them one after the other, each with its own noise. Intervals
+cover only the noise. They are exact for the first three figures; `evaluation_bins` computes them for AUC and KS. For
+the log loss over that of a constant, they cover an ellipse of both.
 
 Source: MATH section 1, label-free evaluation.
 """
@@ -38,13 +38,13 @@ LEAST_SCORE_BOUND = 2.0**-10
 
 @dataclass(frozen=True, repr=False)
 class ScoredRows:
-    """What is sent of scored rows, and what is known of them without labels.
+    """The contents of scored rows, and the facts about them without labels.
 
     Args:
         scores: (n,), log-odds, clipped to the bound.
-        bound: of the scores.
-        figures: which parts a row has, in the order of FIGURES.
-        bins: (n,), of each row, by ascending score; n_bins of them, and no more than rows.
+        bound: largest score.
+        figures: parts of a row, in the order of FIGURES.
+        bins: (n,), bin of each row, by ascending score; n_bins of them, and at most as many as rows.
     """
 
     scores: Floats
@@ -55,11 +55,11 @@ class ScoredRows:
 
     @classmethod
     def of(cls, scores: Floats, bound: float, figures: tuple[FigureName, ...], n_bins: int) -> ScoredRows:
-        """Raises ConfigError: no figures, or a bound that is not above 0."""
+        """Sort the scores into bins and clip them; raise ConfigError for no figures, or a bound that is not above 0."""
         if not figures or len(set(figures)) < len(figures):
-            raise ConfigError("evaluate.figures must name each figure once, and one at least")
+            raise ConfigError("evaluate.figures must name at least one figure, and each figure once")
         if not LEAST_SCORE_BOUND <= bound < np.inf:
-            raise ConfigError(f"evaluate.score_bound must be {LEAST_SCORE_BOUND:g} at least, not {bound:g}")
+            raise ConfigError(f"evaluate.score_bound must be at least {LEAST_SCORE_BOUND:g}, not {bound:g}")
         order = np.argsort(scores, kind="stable")
         bins = np.empty(len(scores), np.intp)
         bins[order] = np.arange(len(scores)) * n_bins // max(1, len(scores))
@@ -76,7 +76,7 @@ class ScoredRows:
         return self.scores > 0
 
     def columns(self) -> Floats:
-        """(n, width): what is summed over the rows with a label, each of norm 1 at most."""
+        """Return the vectors that are summed over the rows with a label, (n, width), each of norm 1 at most."""
         return np.hstack([self._columns_of(name) for name in self.figures]) * self._share
 
     def _columns_of(self, name: FigureName) -> Floats:
@@ -94,10 +94,11 @@ class ScoredRows:
         return ScoredRows(self.scores[kept], self.bound, self.figures, self.bins[kept], self.n_bins)
 
     def evaluate(self, sums: Floats, noise_std: float, generator: np.random.Generator) -> dict[str, Interval]:
-        """
+        """Compute the figures.
+
         Args:
-            sums: (width,), released of these rows' `columns`.
-            noise_std: of each.
+            sums: (width,), released sums of these rows' `columns`.
+            noise_std: standard deviation of each sum.
         """
         parts = dict(self._parts(np.asarray(sums) / self._share))
         return dict(_Evaluated(self, parts, noise_std / self._share, generator).figures())
@@ -142,7 +143,7 @@ class _Evaluated:
         return Interval(known + released, known + released - reach, known + released + reach)
 
     def _over_constant(self, loss: Interval, rate: Interval) -> Iterator[tuple[str, Interval]]:
-        """The log loss over that of a constant, whose noise is independent of its own; not of one class alone."""
+        """Yield the log loss over that of a constant, whose noise is independent, if there are two classes."""
         n = len(self.rows.scores)
         counts, off = NoisyCount(rate.value * n, self.noise_std, n).likely(Z_95)
         if len(counts):

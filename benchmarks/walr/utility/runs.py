@@ -1,4 +1,4 @@
-"""The runs of benchmarks.walr.utility: options chosen on validation rows, losses on held-out rows, kept at once."""
+"""Runs of benchmarks.walr.utility: options chosen on validation rows, and losses on held-out rows, kept at once."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ ARMS: tuple[Arm, ...] = (
     Objective(),
     Descent(),
 )
-TUNING_SEED = 1_000  # from here on: no seed of the figures
+TUNING_SEED = 1_000  # first seed of the tuning; figures have smaller ones
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,8 @@ class Effort:
     """
     Args:
         seeds: draws of the noise behind a figure.
-        tuning_seeds: draws behind a choice of options; without one the first option is taken.
-        tuned_at: the epsilons at which options are chosen; elsewhere those of the nearest hold.
+        tuning_seeds: draws behind a choice of options; with 0 the first option is taken.
+        tuned_at: epsilons at which options are chosen; the others take the options of the nearest one.
     """
 
     seeds: int
@@ -57,7 +57,7 @@ class Effort:
 
 @dataclass
 class Results:
-    """The figures so far, in a file from its first figure on; what is there already is not measured again."""
+    """Figures so far, kept in a file after each; a figure in the file is not measured again."""
 
     figures: dict[str, Any]
     path: Path | None
@@ -104,13 +104,13 @@ def described(task: Task, effort: Effort) -> dict[str, Any]:
 
 
 def without_privacy(task: Task) -> float:
-    """scikit-learn's maximum likelihood on standardised rows that are not clipped: its normalised entropy."""
+    """Return the normalised entropy of scikit-learn's maximum likelihood on standardised rows that are not clipped."""
     model = LogisticRegression(C=np.inf, tol=1e-6, max_iter=1000).fit(task.columns["train"], task.trained_on)
     return loss(task, "test", lambda part: model.predict_proba(task.columns[part])[:, 1])
 
 
 def loss(task: Task, part: str, predict: Callable[[str], Floats]) -> float:
-    """Normalised entropy: log loss over that of the part's own base rate."""
+    """Return the normalised entropy: log loss over that of the part's own base rate."""
     return metrics.normalised_entropy(task.labels[part], predict(part))
 
 
@@ -138,7 +138,7 @@ def measure(
 
 
 def choose(task: Task, arm: Arm, epsilon: float, seeds: int) -> Option:
-    """The option with the least median loss on validation rows, at no cost in privacy."""
+    """Return the option with the least median loss on validation rows, at no cost in privacy."""
     options = arm.options(task)
     if len(options) == 1 or not seeds:
         return options[0]
@@ -151,7 +151,7 @@ def choose(task: Task, arm: Arm, epsilon: float, seeds: int) -> Option:
 
 
 def drawn_loss(task: Task, part: str, arm: Arm, epsilon: float, option: Option, seed: int) -> float:
-    """Infinite where what was released has no model."""
+    """Return the loss of one draw, which is infinite where the release has no model."""
     try:
         return loss(task, part, arm.fit(task, epsilon, option, seed))
     except RangeError:
@@ -159,7 +159,7 @@ def drawn_loss(task: Task, part: str, arm: Arm, epsilon: float, option: Option, 
 
 
 def spread(drawn: Sequence[float]) -> dict[str, Any]:
-    """None stands for infinity, which JSON does not know."""
+    """Return the median and percentiles of draws; None stands for infinity, which JSON does not know."""
     low, median, high = np.quantile(drawn, [0.05, 0.5, 0.95], method="inverted_cdf")
     return {
         "median": finite(median),

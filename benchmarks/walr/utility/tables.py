@@ -19,7 +19,7 @@ def show(name: str, figures: Figures, console: Console) -> None:
     table = Table("", *heads(figures), title=title)
     for arm, rows in figures["arms"].items():
         table.add_row(arm, *(number(row["median"]) for row in rows))
-        table.add_row("  5 to 95 %", *(f"{number(row['low'])}\n{number(row['high'])}" for row in rows))
+        table.add_row("  5% to 95%", *(f"{number(row['low'])}\n{number(row['high'])}" for row in rows))
     console.print(table)
 
 
@@ -46,7 +46,7 @@ def put_into(page: str, data: Mapping[str, Figures]) -> str:
 
 
 def markdown(name: str, figures: Figures) -> Iterator[str]:
-    """Medians; in bold the best of each epsilon, and what its 5 to 95 % range does not tell from it."""
+    """Yield a table of medians; bold are the best of each epsilon, and all within its 5% to 95% range."""
     yield f"\n**{described(name, figures)}**; {figures['seeds']} draws:\n"
     yield f"| epsilon | {' | '.join(heads(figures))} |"
     yield "|---" * (len(heads(figures)) + 1) + "|"

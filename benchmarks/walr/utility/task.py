@@ -1,4 +1,4 @@
-"""What every arm of benchmarks.walr.utility has before a label is touched: the same clipped rows."""
+"""Clipped rows that every arm of benchmarks.walr.utility has before a label is touched."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DELTA = 1e-5
 Floats = NDArray[np.float64]
 Option = Mapping[str, Any]
 Predict = Callable[[str], Floats]
-"""A part's name -> a probability for each of its rows."""
+"""Function from a part's name to a probability for each of its rows."""
 T = TypeVar("T")
 
 
@@ -34,11 +34,11 @@ T = TypeVar("T")
 class Task:
     """
     Args:
-        groups: which columns are one feature.
-        columns: of each part, standardised by the training rows; not clipped.
-        rows: of each part, with the constant feature, clipped to the norm bound and on WALR's grid.
-        integers: the training rows in grid steps.
-        bound: of a row's norm, in grid steps.
+        groups: columns of each feature.
+        columns: columns of each part, standardised by the training rows; not clipped.
+        rows: rows of each part, with the constant feature, clipped to the norm bound and on WALR's grid.
+        integers: training rows in grid steps.
+        bound: largest norm of a row, in grid steps.
     """
 
     name: str
@@ -89,7 +89,7 @@ class Task:
         return self.labels["train"]
 
     def once(self, key: Hashable, build: Callable[[], T]) -> T:
-        """What depends on features and released sums alone, made at its first use."""
+        """Return a value that depends only on features and released sums; it is made at its first use."""
         if key not in self._public:
             self._public[key] = build()
         found: T = self._public[key]
@@ -100,22 +100,22 @@ class Arm(ABC):
     """One way to a logistic model from public features and private labels.
 
     Attributes:
-        grid: what is chosen from by validation rows; one entry alone, and nothing is chosen.
+        grid: options from which validation rows choose; with a single entry nothing is chosen.
     """
 
     title: str
     grid: tuple[Option, ...] = ({},)
 
     def options(self, _task: Task) -> tuple[Option, ...]:
-        """None where these rows are too many for this arm."""
+        """Return the options to choose from; an empty tuple means that the rows are too many for this arm."""
         return self.grid
 
     @abstractmethod
     def fit(self, task: Task, epsilon: float, option: Option, seed: int) -> Predict:
-        """Releases anew and fits; the same seed, the same noise. Infinite epsilon: no noise.
+        """Release again and fit; the same seed has the same noise, and infinite epsilon has no noise.
 
         Raises:
-            RangeError: what was released has no model.
+            RangeError: the release has no model.
         """
 
 
@@ -124,7 +124,7 @@ def noise_of(task: Task, arm: str, epsilon: float, seed: int) -> np.random.Gener
 
 
 def fit_mean(rows: Rows, mu: Floats, l2: float) -> Floats:
-    """WALR's objective and solver for any rows and noisy mean, clipped to what some labels could give."""
+    """Minimise WALR's objective for any rows and noisy mean, clipped to what some labels could give."""
     clipped = defaults.clip_mu(rows, mu)
     return fit(rows, clipped, SolverSettings(l2=max(l2, 1e-12))).weights
 

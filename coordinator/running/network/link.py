@@ -1,4 +1,4 @@
-"""How long bytes take over a link, and how many TCP lets leave: numbers and times only, without a socket or a clock."""
+"""Duration of bytes on a link, and the number that TCP lets leave: numbers and times, without a socket or a clock."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 
 from blindfit.coordinator.job.network import Line
 
-PACKET_BYTES, SEGMENT_BYTES = 1500, 1448  # on Ethernet: a whole packet, and what TCP carries in it
+PACKET_BYTES, SEGMENT_BYTES = 1500, 1448  # on Ethernet: a whole packet, and its part for TCP's data
 FIRST_WINDOW_BYTES = 10 * SEGMENT_BYTES  # RFC 6928
 MOST_WINDOW_BYTES = 3 * 2**20  # half of the largest receive buffer that Linux takes by default
-QUEUE_S = 0.05  # the longest time for which a packet waits in the queue of a router
+QUEUE_S = 0.05  # longest time that a packet waits in the queue of a router
 LEAST_QUEUE_BYTES = 30 * PACKET_BYTES
-TURN_S = 0.001  # the longest time for which a connection sends while others wait
+TURN_S = 0.001  # longest time that a connection sends while others wait
 MOST_TURN_BYTES = 64 * 1024
-IDLE_S = 0.2  # the shortest time after which Linux sends a packet again (RFC 6298: 1 s), beyond a round trip
+IDLE_S = 0.2  # shortest time, beyond a round trip, after which Linux sends a packet again (RFC 6298: 1 s)
 
 _draw = random.SystemRandom().uniform
 
@@ -26,8 +26,8 @@ class Link:
     """One direction between two parties, which all of their connections share.
 
     Attributes:
-        free_at: when the last byte that was sent has left.
-        draw: a number between two others.
+        free_at: time at which the last byte that was sent has left.
+        draw: function that draws a number between two others.
     """
 
     line: Line
@@ -36,20 +36,20 @@ class Link:
 
     @property
     def turn_bytes(self) -> int:
-        """Return how many bytes a connection sends at once."""
+        """Number of bytes that a connection sends at once."""
         if self.line.bits_per_s is None:
             return MOST_TURN_BYTES
         return max(SEGMENT_BYTES, min(MOST_TURN_BYTES, int(self.line.bits_per_s / 8 * TURN_S)))
 
     def find_room_at(self, now: float) -> float:
-        """Return when the router's queue takes more bytes: now, or later."""
+        """Return the time at which the router's queue takes more bytes: now, or later."""
         if self.line.bits_per_s is None:
             return now
         queue_s = max(QUEUE_S, LEAST_QUEUE_BYTES * 8 / self.line.bits_per_s)
         return max(now, self.free_at - queue_s)
 
     def carry(self, size: int, now: float) -> float:
-        """Send bytes, and return when they arrive."""
+        """Send bytes, and return the time of their arrival."""
         self.free_at = max(self.free_at, now)
         if self.line.bits_per_s is not None:
             on_the_wire = size + math.ceil(size / SEGMENT_BYTES) * (PACKET_BYTES - SEGMENT_BYTES)
@@ -60,10 +60,10 @@ class Link:
 
 @dataclass
 class Window:
-    """How many bytes of one direction of a connection may be on their way: TCP's slow start, as Linux has it.
+    """Number of bytes of one direction of a connection that may be on their way: TCP's slow start, as in Linux.
 
-    The window starts at ten packets, and grows by what is acknowledged as long as the connection fills half of it. A
-    connection that has been silent for long halves it, once for each time-out that has passed.
+    The window starts at ten packets. It grows by the acknowledged bytes while the connection fills half of it. A
+    connection that has been silent for long halves the window, once for each time-out that has passed.
     """
 
     round_trip_s: float
@@ -71,8 +71,8 @@ class Window:
     sent: int = 0
     acknowledged: int = 0
     _last_sent: float = math.inf
-    _peak: int = 0  # of the bytes on their way, in the newest round trip
-    _peak_ends: int = 0  # that round trip ends when so many bytes are acknowledged
+    _peak: int = 0  # most bytes on their way in the newest round trip
+    _peak_ends: int = 0  # the round trip ends when so many bytes are acknowledged
 
     def find_room(self, now: float) -> int:
         """Return how many bytes may leave now."""

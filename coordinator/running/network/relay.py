@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 from blindfit.coordinator.running.network.link import Link, Window
 
 BACKLOG = 128
-END = b""  # in the place of bytes: the sender sends no more
+END = b""  # in place of bytes: the sender has finished
 RESET = struct.pack("ii", 1, 0)  # SO_LINGER: to close then resets the connection
 
 
 class ExactSelector(selectors.DefaultSelector):
-    """Waits as long as it is asked to: epoll would round up to the next millisecond."""
+    """A selector that waits exactly as long as requested: epoll would round up to the next millisecond."""
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         if timeout is not None and timeout > 0:
@@ -38,7 +38,7 @@ class Breaker:
         self._waiting: list[Callable[[], None]] = []
 
     def when_whole(self, act: Callable[[], None]) -> None:
-        """Act now, or once the cable is mended."""
+        """Act now, or when the cable is mended."""
         if self.is_open:
             self._waiting.append(act)
         else:
@@ -72,9 +72,9 @@ class Cable:
 
 
 class Flow:
-    """One direction of a connection: what one socket receives is sent by the other one, later.
+    """One direction of a connection: one socket receives bytes, and the other sends them later.
 
-    Bytes stay in the sender's socket while TCP's window or the router's queue has no room for them.
+    Bytes stay in the sender's socket while TCP's window or the router's queue is full.
     """
 
     def __init__(self, connection: Connection, source: socket.socket, link: Link, starts_at: float) -> None:
@@ -101,7 +101,7 @@ class Flow:
     # --- the sender's end
 
     def _read_on(self) -> None:
-        """Read as soon as there is room; if the window is full, the next acknowledgement calls again."""
+        """Read when there is space; if the window is full, the next acknowledgement calls again."""
         if self._source_ended:
             return
         if self._breaker.is_open:
@@ -154,7 +154,7 @@ class Flow:
     # --- the receiver's end
 
     def _deliver(self) -> None:
-        """Pass on what has arrived, and acknowledge it once the receiver's socket has taken it."""
+        """Pass on what has arrived, and acknowledge it after the receiver's socket has taken it."""
         if self.has_ended or self._target is None:
             return
         if self._breaker.is_open:
@@ -199,7 +199,7 @@ class Flow:
 
 
 class Connection:
-    """A connection that one party has opened to another one, in two parts: to the relay, and from the relay."""
+    """A connection that one party has opened to another, in two parts: to the relay, and from the relay."""
 
     def __init__(self, relay: Relay, client: socket.socket, loop: asyncio.AbstractEventLoop) -> None:
         self.cable, self.loop, self._relay, self._client = relay.cable, loop, relay, client
@@ -210,7 +210,7 @@ class Connection:
         loop.call_at(self._began + self.cable.there.line.latency_s, self.cable.breaker.when_whole, self._dial)
 
     def _dial(self) -> None:
-        """The first packet has arrived: ask the other party for a connection."""
+        """Ask the other party for a connection: the first packet has arrived."""
         if not self._is_closed:
             self._dialling = self.loop.create_task(self._connect())
 
@@ -225,7 +225,7 @@ class Connection:
             return
         for end in (self._client, server):
             end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        # The client may send once the answer to its first packet is back, and the server once it has heard of that.
+        # The client may send when the answer to its first packet is back; the server after the client's next packet.
         opened_at = self._began + self.cable.round_trip_s
         there = Flow(self, self._client, self.cable.there, opened_at)
         back = Flow(self, server, self.cable.back, opened_at + self.cable.there.line.latency_s)
@@ -234,7 +234,7 @@ class Connection:
         back.open(self._client)
 
     def end(self) -> None:
-        """Close both sockets once neither side sends any more."""
+        """Close both sockets when neither side sends any more."""
         if all(flow.has_ended for flow in self._flows):
             self.close()
 
@@ -264,10 +264,10 @@ class Connection:
 
 
 class Relay:
-    """A port on this machine at which one party finds another one.
+    """A port on this machine at which one party finds another.
 
     Attributes:
-        address: where the other party is.
+        address: address of the other party.
     """
 
     def __init__(self, address: tuple[str, int], cable: Cable, loop: asyncio.AbstractEventLoop) -> None:

@@ -21,15 +21,17 @@ WORKER = (sys.executable, "-m", "blindfit.coordinator.running.network.worker")
 STOP_TIMEOUT_S = 5.0
 NAME = "the simulated network"
 
-Routes = Mapping[str, Mapping[str, str]]  # by the party that dials, the address of each other party
+Routes = Mapping[str, Mapping[str, str]]  # address of each other party, by the party that dials
 
 
 class Relays:
-    """Relays between all parties of a job, in a process of their own. See `relays`."""
+    """Relays between all parties of a job, in a separate process. See `relays`."""
 
     def __init__(self, network: NetworkSettings | None, process: subprocess.Popen[bytes], log: IO[bytes]) -> None:
-        """Args:
-        network: None: a perfect one, whose cables can be cut.
+        """Take the process.
+
+        Args:
+            network: simulated network; None for a perfect network whose cables can be cut.
         """
         self._network, self._process, self._log = network, process, log
         self._parties: tuple[str, ...] = ()
@@ -39,7 +41,7 @@ class Relays:
         """Open a relay for each pair of parties, and return the addresses at which each party finds the others.
 
         Args:
-            addresses: where the parties are. If they have moved since the last call, the relays lead to the new ones.
+            addresses: addresses of the parties. If they changed since the last call, the relays lead to the new ones.
         """
         self._parties = tuple(addresses)
         pairs = list(permutations(addresses, 2))
@@ -54,7 +56,7 @@ class Relays:
         self._order(cut=self._cables(parties))
 
     def mend(self, *parties: str, still_cut: Collection[str] = ()) -> None:
-        """Mend what `cut` of the same parties has cut.
+        """Mend the cables that `cut` of the same parties has cut.
 
         Args:
             still_cut: parties whose cables stay cut.
@@ -63,11 +65,11 @@ class Relays:
 
     @property
     def error(self) -> BlindfitError | None:
-        """Return why there is no network any more, if its process has ended."""
+        """Error that explains why the network ended, if its process has ended."""
         if self._process.poll() is None:
             return None
         self._log.seek(0)
-        *_, last = ["it said nothing", *self._log.read().decode(errors="replace").split("\n")[:-1]]
+        *_, last = ["it wrote nothing", *self._log.read().decode(errors="replace").split("\n")[:-1]]
         code = self._process.returncode
         return TransportError(f"{NAME} ended with exit code {code}: {last}", peer=NAME, step="run")
 
@@ -96,7 +98,7 @@ def relays(network: NetworkSettings | None) -> Iterator[Relays]:
     """Start the process of relays, and stop it at the end.
 
     Raises:
-        TransportError: the process has ended, which may be why the parties lost each other.
+        TransportError: the process has ended, which may explain why the parties lost each other.
     """
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(WORKER, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log)
@@ -110,7 +112,7 @@ def relays(network: NetworkSettings | None) -> Iterator[Relays]:
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
-    """Let the process end as its standard input does."""
+    """Wait for the process, which ends when its standard input ends."""
     for pipe in (process.stdin, process.stdout):
         if pipe is not None:
             with contextlib.suppress(OSError):

@@ -1,7 +1,7 @@
 """The process of all relays of a job: `python -m blindfit.coordinator.running.network.worker`.
 
-It has an event loop to itself, so that nothing that the command computes delays a byte. It reads orders, one JSON
-document a line, and ends when the command does.
+It has its own event loop, so that no computation of the command delays a byte. It reads orders, one JSON document on
+each line, and ends when the command ends.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Worker:
         """Follow an order, and return the ports of the relays that it opens.
 
         Args:
-            order: `open`: lists of a dialling party, a dialled one, the host and port of the latter, and the link's
+            order: `open`: lists of a dialling party, a dialled party, the host and port of the latter, and the link's
                 latency, jitter and bandwidth; `cut`, `mend`: lists of two parties.
         """
         for pair in order.get("cut", ()):
@@ -42,7 +42,7 @@ class Worker:
         return [self._open(*relay) for relay in order.get("open", ())]
 
     def _open(self, dialling: str, dialled: str, host: str, port: int, *line: float) -> int:
-        """Open a relay, or lead the one that is there to another address."""
+        """Open a relay, or lead the existing relay to another address."""
         relay = self._relays.get((dialling, dialled))
         if relay is None:
             first, cable = self._cables.setdefault(
@@ -65,7 +65,7 @@ async def _serve() -> None:
 
 
 def main() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the command, which ends this process last
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the command handles Ctrl-C, and ends this process last
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(ExactSelector())) as runner:

@@ -1,6 +1,6 @@
-"""What the privacy statement says otherwise where the rows were hidden from the measurement server.
+"""Sentences of the privacy statement if the rows are hidden from the measurement server.
 
-Source: the docstring of algorithms/protocols/walr/encrypted_rows.py; docs/walr_trust.md says more.
+Source: the docstring of algorithms/protocols/walr/encrypted_rows.py; see docs/guides/hide_labels_or_rows.md.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ def trust(facts: Figures) -> list[Section]:
             "trust",
             "Against whom",
             (
-                f"Against {facts.active}, if it follows the protocol: epsilon {figure(facts.privacy.epsilon)}. Should "
-                f"it send rows longer than it says, {facts.server} cannot see that, and epsilon is not what it says.",
-                f"{facts.server}'s operator has allowed that (policy.unsafe, unchecked-rows).",
+                f"Against {facts.active}, if it follows the protocol: epsilon {figure(facts.privacy.epsilon)}. If it "
+                f"sends rows longer than it states, {facts.server} cannot see this, and epsilon no longer holds.",
+                f"{facts.server}'s operator has allowed this (policy.unsafe, unchecked-rows).",
             ),
         )
     ]
@@ -37,8 +37,8 @@ def trust(facts: Figures) -> list[Section]:
 def mechanism(facts: Figures) -> tuple[str, ...]:
     return (
         f"{facts.active} clips every row to the norm {figure(facts.privacy.norm_bound)}; nobody checks it.",
-        f"{facts.active} encrypts its rows under a Paillier key of its own; {facts.server} multiplies those whose "
-        "label is 1, which adds them up, and adds noise once to the encrypted sum.",
+        f"{facts.active} encrypts its rows under its own Paillier key. {facts.server} multiplies the rows whose label "
+        "is 1, which adds them up, and adds noise once to the encrypted sum.",
     )
 
 
@@ -48,7 +48,7 @@ def server_learnt(facts: Figures) -> tuple[str, ...]:
         f"The ids of the {sent} sent for training, how many columns they have, and the norm bound; no feature.",
         "It holds the labels already. Held-out rows were not sent to it.",
         "It knows neither the noisy sum nor the weights: both are encrypted, or never sent to it. (The file for "
-        "auditors has the noisy sum: it is not for the operator of this server.)",
+        "auditors has the noisy sum: do not give it to the operator of this server.)",
     )
 
 
@@ -56,8 +56,8 @@ def collusion(facts: Figures) -> tuple[str, ...]:
     return (
         f"{facts.server} is trusted with the labels: it draws the noise and keeps the ledger. If it colludes with "
         f"{facts.active}, labels and rows are known to both.",
-        f"{facts.active} is trusted to send rows as short as it says. Then what it, the coordinator and any other "
-        f"clients of {facts.server} learn together about the labels of {facts.privacy.population} is bounded by the "
-        f"budget, {measured.budget(facts)}.",
-        f"A server that answers anything but the sum may learn of the rows from how {facts.active} takes it.",
+        f"{facts.active} is trusted to send rows as short as it states. Then the budget, {measured.budget(facts)}, "
+        f"bounds what it, the coordinator and any other active parties of {facts.server} learn together about the "
+        f"labels of {facts.privacy.population}.",
+        f"A server that answers anything but the sum may learn about the rows from the reaction of {facts.active}.",
     )

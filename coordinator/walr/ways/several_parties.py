@@ -1,6 +1,6 @@
-"""What the privacy statement says otherwise where several parties held columns of the same people.
+"""Sentences of the privacy statement if several parties hold columns of the same people.
 
-Source: the docstring of algorithms/protocols/walr/several_parties.py; docs/walr_holders.md says more.
+Source: the docstring of algorithms/protocols/walr/several_parties.py; see docs/guides/several_passive_parties.md.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from blindfit.coordinator.walr.figures import Figures
 
 
 def in_words(facts: Figures) -> str:
-    """The passive parties."""
+    """Return the names of the passive parties."""
     return join_names(facts.privacy.holders)
 
 
@@ -38,8 +38,8 @@ def trust(facts: Figures) -> list[Section]:
             (
                 f"{_all(facts)} hold columns of the same people; {facts.server} joined them by "
                 f"id: {quantity(facts.rows.trained, 'row')} that all of them have.",
-                f"{facts.server} fitted the model, once for this release, and told each holder the weights of its own "
-                "columns. No holder has a whole model: new rows are scored together, by `blindfit predict`.",
+                f"{facts.server} fitted the model once for this release, and sent each party the weights of its own "
+                "columns. No party with columns has a whole model: `blindfit predict` scores new rows jointly.",
             ),
         )
     ]
@@ -47,10 +47,10 @@ def trust(facts: Figures) -> list[Section]:
 
 def mechanism(facts: Figures) -> tuple[str, ...]:
     return (
-        f"Each holder clips its part of a row to a norm of its own; whole rows are at most "
-        f"{figure(facts.privacy.norm_bound)} long, and {facts.server} enforces each part.",
-        f"{facts.server} leaves out columns of fewer than 20 effective rows, and shortens rows that stand out in the "
-        "columns of all holders except any one, so that no holder reads one row's score.",
+        f"Each party clips its part of a row to its own norm. Whole rows have a norm of at most "
+        f"{figure(facts.privacy.norm_bound)}, and {facts.server} enforces each part.",
+        f"{facts.server} leaves out columns with fewer than 20 effective rows. It shortens rows that stand out in the "
+        "columns of all parties except any one, so that no party reads one row's score.",
         f"{facts.server} adds up the rows whose label is 1, exactly, and adds noise once to the sum.",
     )
 
@@ -60,9 +60,9 @@ def active_learnt(facts: Figures) -> Section:
         facts,
         "One noisy sum for each of its own columns, and the weights of its own columns, rounded to a quarter of "
         "their statistical error at least.",
-        f"Of {in_words(facts)}: how many columns each has, its norm bound, and how many rows all have in common "
-        f"({count(facts.rows.trained)}), and whether a column of its own has 20 effective rows among them.",
-        "It was also told what describes the dataset, and what was released about this population before.",
+        f"About {in_words(facts)}: the number of columns of each and its norm bound; the number of common rows "
+        f"({count(facts.rows.trained)}); and whether a column of its own has 20 effective rows among them.",
+        "It also received the description of the dataset, and the list of earlier releases about this population.",
     )
 
 
@@ -71,10 +71,10 @@ def passive_learnt(facts: Figures) -> Section:
         "learnt-passive",
         f"What {in_words(facts)} (passive parties) learnt",
         (
-            "Each: the weights of its own columns, rounded in the same way; the grid of the rows, which tells the norm "
-            "of whole rows within a factor of two; and how many rows all have in common.",
-            "Weights hang on the columns of the others. How many bits of them may be told, over all fits of the same "
-            "rows, is limited to a quarter of the number of rows.",
+            "Each: the weights of its own columns, rounded in the same way; the grid of the rows, which reveals the "
+            "norm of whole rows within a factor of two; and the number of common rows.",
+            "Weights depend on the columns of the other parties. Over all fits of the same rows, weights may reveal at "
+            "most one bit for every four rows about the columns of a party.",
         ),
     )
 
@@ -91,5 +91,5 @@ def collusion(facts: Figures) -> tuple[str, ...]:
     return measured.describe_trust(
         facts,
         revealed=f"every label is revealed to them, and every row that {_all(facts)} sent",
-        whatever="whatever it sends, also together with the other holders",
+        despite="no matter what it sends, also together with the other parties that have columns",
     )

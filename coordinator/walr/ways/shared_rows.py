@@ -1,6 +1,6 @@
-"""What the privacy statement says otherwise where labels and rows were in shares between two servers.
+"""Sentences of the privacy statement if labels and rows are in shares between two servers.
 
-Source: the docstring of algorithms/protocols/walr/shared_rows.py; docs/walr_trust.md says more.
+Source: the docstring of algorithms/protocols/walr/shared_rows.py; see docs/guides/hide_labels_or_rows.md.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ def trust(facts: Figures) -> list[Section]:
 def mechanism(facts: Figures) -> tuple[str, ...]:
     return (
         f"{facts.active} clips every row to the norm {figure(facts.privacy.norm_bound)}, and proves to both servers, "
-        "in shares with MACs, that no row is longer: else neither answers.",
-        "Rows times labels are added up in shares, exactly and modulo 2^61 - 1; each server adds noise to its "
-        f"share, and {facts.active} adds both answers. The variance of the noise is so twice that of one trusted "
+        "in shares with MACs, that no row is longer. Without the proof neither server answers.",
+        "Rows times labels are added up in shares, exactly and modulo 2^61 - 1. Each server adds noise to its "
+        f"share, and {facts.active} adds both answers. The noise therefore has twice the variance of one trusted "
         "server.",
     )
 
@@ -39,8 +39,8 @@ def mechanism(facts: Figures) -> tuple[str, ...]:
 def server_learnt(facts: Figures) -> tuple[str, ...]:
     sent = quantity(facts.rows.sent, "row")
     return (
-        f"Each: the ids of the {sent} sent for training, how many columns they have, and the norm bound.",
-        "What each got of rows and labels are uniform numbers, which alone tell nothing.",
+        f"Each: the ids of the {sent} sent for training, their number of columns, and the norm bound.",
+        "In place of rows and labels each has uniform numbers, which reveal nothing by themselves.",
         "Held-out rows were not sent.",
         "Neither knows the noisy sum, the weights or a score.",
     )
@@ -51,10 +51,10 @@ def key_node_learnt(facts: Figures) -> Section:
         "learnt-key-node",
         "What the key node learnt",
         (
-            "For how many rows and columns it dealt masks, their norm bound, and for whom; no id, feature, label, sum "
-            "or weight.",
-            f"It knows every mask: with one of {facts.server} it would know rows and labels. With {facts.active} it "
-            "learns no more than the noisy sum, if both follow the protocol.",
+            "The numbers of rows and columns for which it dealt masks, their norm bound, and the parties; no id, "
+            "feature, label, sum or weight.",
+            f"It knows every mask: together with one of {facts.server} it would know rows and labels. Together with "
+            f"{facts.active} it learns no more than the noisy sum, if both follow the protocol.",
         ),
     )
 
@@ -63,8 +63,8 @@ def collusion(facts: Figures) -> tuple[str, ...]:
     return (
         f"{facts.server} must not collude with each other, nor either of them with the key node, which deals the "
         "masks: together they know rows and labels.",
-        f"One of the servers may collude with {facts.active}, the coordinator and any other clients: what they "
-        f"learn together about the labels of {facts.privacy.population} is bounded by the budget of the other, "
-        f"{measured.budget(facts)}.",
+        f"One of the servers may collude with {facts.active}, the coordinator and any other active parties: the budget "
+        f"of the other server, {measured.budget(facts)}, bounds what they learn together about the labels of "
+        f"{facts.privacy.population}.",
         *two_servers.about_parties(facts),
     )

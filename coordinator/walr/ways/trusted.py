@@ -1,6 +1,6 @@
-"""What the privacy statement says where one measurement server is trusted with labels and rows.
+"""Sentences of the privacy statement if one measurement server is trusted with labels and rows.
 
-Source: the docstring of algorithms/protocols/walr; docs/walr_trust.md says more.
+Source: the docstring of algorithms/protocols/walr; see docs/guides/hide_labels_or_rows.md.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def two_sentences(facts: Figures) -> str:
     )
 
 
-def trust(facts: Figures) -> list[Section]:  # noqa: ARG001 - in one way alone
+def trust(facts: Figures) -> list[Section]:  # noqa: ARG001 - other ways need it
     return []
 
 
@@ -38,7 +38,7 @@ def server_learnt(facts: Figures) -> tuple[str, ...]:
     return (
         f"The ids and the standardised, clipped, rounded features of the {sent} sent for training.",
         "It holds the labels already. Held-out rows were not sent to it.",
-        "Nobody sends it the weights, but it could compute them: it knows the rows, the noisy sum and the job.",
+        "No party sends it the weights, but it could compute them: it knows the rows, the noisy sum and the job.",
     )
 
 
@@ -46,5 +46,5 @@ def collusion(facts: Figures) -> tuple[str, ...]:
     return measured.describe_trust(
         facts,
         revealed=f"every label is revealed to them, and so is every row that {facts.active} sent",
-        whatever="whatever it sends",
+        despite="no matter what it sends",
     )

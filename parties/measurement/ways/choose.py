@@ -1,4 +1,4 @@
-"""Choose the way to trust measurement servers: by what a call asks at a server, by what the job says elsewhere."""
+"""Choose the way to trust measurement servers: from the request at a server, from the job elsewhere."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ AT_ACTIVE_PARTY: Mapping[Trust, type[AtActiveParty]] = {
 
 
 def way_at_server(call: Call) -> AtServer:
-    """Return the way of one call. Its `check` refuses what does not go together."""
+    """Return the way of one call. Its `check` refuses a request that contradicts the dataset or the session."""
     request = call.request
     if call.dataset.is_of_shares:
         return shared_rows.AtServer(call) if request.in_shares else two_servers.AtServer(call)
@@ -42,4 +42,4 @@ async def way_at_active_party(
 
 
 def meet(session: Session[Any]) -> two_servers.Meeting | None:
-    return session.shared(shared_rows.meet if session.job.shares_rows else two_servers.meet)
+    return session.once(shared_rows.meet if session.job.shares_rows else two_servers.meet)

@@ -1,7 +1,6 @@
 """One measurement server is trusted with the labels, and gets the rows encrypted under a key of the active party.
 
-The active party makes its Paillier key pair once and keeps it, because only this key reads an answer that the server
-remembers.
+The active party makes its Paillier key pair once and keeps it: only this key decrypts an answer that the server stored.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows, Tall
 from blindfit.algorithms.protocols.walr.encrypted_rows import HiddenRows
 from blindfit.parties.files.private_files import check_private, write_new
 from blindfit.parties.files.vault import ROW_KEY, Vault
-from blindfit.parties.measurement.client import Aggregate
+from blindfit.parties.measurement.calls import Aggregate
 from blindfit.parties.measurement.service import MeasurementService
 from blindfit.parties.measurement.trust import ENCRYPTED_ROWS, UNCHECKED_ROWS
 from blindfit.parties.measurement.ways import trusted, way
@@ -40,7 +39,7 @@ def check_is_allowed(service: MeasurementService, request: AggregateOpen, consum
     """Check that rows of unknown length are allowed: the policy lists the flag, or the operator approved a job with it.
 
     Raises:
-        PolicyRefused: neither is so.
+        PolicyRefused: neither is the case.
     """
     job = service.approved_job(request.session, consumer) if service.policy.approve == "ask" else None
     if job and UNCHECKED_ROWS not in job.unsafe:
@@ -76,13 +75,15 @@ class AtActiveParty(way.AtActiveParty):
 
 
 def load_or_create_key(data_dir: Path, vault: Vault) -> PrivateKey:
-    """Raises ConfigError: the file is not a key pair, others may read it, or the vault does not open it."""
+    """Return the key pair. Raise ConfigError if the file holds none, others may read it, or the vault does not open
+    it.
+    """
     path = data_dir / ROW_KEY
     if not path.exists():
         try:
-            write_new(path, vault.sealed(path.name, generate_private_key().to_bytes()), mode=0o600)
+            write_new(path, vault.seal(path.name, generate_private_key().to_bytes()), mode=0o600)
         except ConfigError:
-            # Another process may have made it since we looked; then both use the same key.
+            # Another process may have made the key since the check; then both use the same key.
             if not path.exists():
                 raise
     check_private(path)

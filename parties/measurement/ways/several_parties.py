@@ -1,7 +1,7 @@
 """One measurement server is trusted with the labels, and reads the rows of several parties that hold columns.
 
-The active party asks in a call of its own, which it may open again after a cut. The passive parties send their rows
-through the session, once. The server fits, and tells each party the weights of its own columns.
+The active party makes a call of its own, and may open it again after a cut. The passive parties send their rows through
+the session, once. The server fits, and sends each party the weights of its own columns.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from blindfit.parties.sessions.state import State
 
 @dataclass(frozen=True, repr=False)
 class ToFit:
-    """A release as the server keeps it, and the rows that counted; None: it was fitted before."""
+    """A release as the server keeps it, and the rows that counted; None if it was fitted before."""
 
     request: AggregateOpen
     answer: NoisySum
@@ -57,14 +57,17 @@ class Blocks:
 
     @property
     def settings_sha256(self) -> str:
-        """Of all that a fit depends on beside its release, of which norm bounds are a part: else a job would be refused
-        where its quantile gives the same bounds as another's."""
+        """Digest of all settings, except the release, that a fit depends on.
+
+        Norm bounds are part of the release. They are left out here: a job whose quantile gives the same bounds as
+        another's must not be refused.
+        """
         fields = self._session.job.digest_fields()
         chosen = {n: v for n, v in fields.items() if n.startswith("walr.") or n == "seed"}
         return parameters_digest({n: v for n, v in chosen.items() if not n.startswith("walr.norm_")}).hex()
 
     def begin(self) -> None:
-        """The session's members have shaken hands: nothing goes between them before that."""
+        """Start the session's exchange. Call it after the handshake of the members."""
         self._begun.set()
 
     def cancel(self) -> None:
@@ -72,7 +75,7 @@ class Blocks:
             task.cancel()
 
     async def want(self, request: AggregateOpen, blocks: Sequence[Block], *, send_rows: bool) -> None:
-        """Asks every holder for its rows, or tells it that they are not needed; once for a session.
+        """Ask every passive party for its rows, or inform it that they are not needed; once for a session.
 
         Raises:
             PolicyRefused: the session has asked for something else before.
@@ -95,10 +98,11 @@ class Blocks:
         return await several_parties.receive_block(block, self._session.with_role("active").name, self._session.channel)
 
     async def rows(self) -> list[BlockRows]:
-        """Once they are all here. Shielded: a call that the active party cuts off takes nothing away from the next.
+        """Return the rows of all passive parties. A call that the active party cuts off does not cancel the wait of the
+        next call.
 
         Raises:
-            PolicyRefused: a holder sent what is no block; names it.
+            PolicyRefused: a passive party sent something that is not a block; the error names the party.
         """
         try:
             return [await asyncio.shield(task) for task in self._rows]
@@ -107,60 +111,62 @@ class Blocks:
                 raise
             raise PolicyRefused(party=self._session.me.name, field="parties", reason=error.message) from None
 
-    def released(self) -> ToFit:
-        """Raises LocalProtocolError: the session has had no answer."""
+    def require_release(self) -> ToFit:
+        """Return the release to fit. Raise LocalProtocolError if the session has had no answer."""
         if self.to_fit is None:
             raise LocalProtocolError("there is no release to fit", session=self._session.id)
         return self.to_fit
 
 
 def open_blocks(session: Session[Any]) -> Blocks | None:
-    """Return new blocks; None where one party holds all columns, or the session does not run.
+    """Return new blocks; None if one party holds all columns, or the session does not run.
 
-    Called by `session.shared`.
+    `session.once` calls this.
     """
     holders = sorted(m.name for m in session.members.values() if m.role == "passive")
     return Blocks(session, holders) if session.state is State.RUNNING and holders else None
 
 
 def check_blocks(call: Call) -> tuple[Block, ...]:
-    """Return the blocks of a request. Raises PolicyRefused: the job has other holders of columns."""
+    """Return the blocks of a request. Raise PolicyRefused if the job has other holders of columns."""
     blocks, session = blocks_of(call.request, culprit=call.consumer), call.session
-    held = session.shared(open_blocks) if session else None
+    held = session.once(open_blocks) if session else None
     if (held.holders if held else ()) != tuple(block.holder for block in blocks):
         call.refuse("blocks", "the job has other holders of columns")
     return blocks
 
 
 def refuse_blocks(call: Call) -> None:
-    """Raises PolicyRefused: the request or the job has blocks, which only a trusted server sums."""
+    """Raise PolicyRefused if the request or the job has blocks, which only a trusted server sums."""
     if check_blocks(call):
-        call.refuse("blocks", "several parties' columns are summed by a trusted server alone")
+        call.refuse("blocks", "only a trusted server sums several parties' columns")
 
 
 class AtServer(way.AtServer):
-    """The other holders send their rows through the session, and each is told the weights of its own columns."""
+    """The passive parties send their rows through the session, and each gets the weights of its own columns."""
 
-    shows_unknown_rows = False  # their number would also depend on which rows the holders have in common
+    shows_unknown_rows = False  # their number would also depend on the rows that the parties have in common
     blocks: tuple[Block, ...]
 
     def check(self) -> None:
         self.blocks, dataset = check_blocks(self.call), self.call.dataset
         if strangers := [b.holder for b in self.blocks if b.holder not in dataset.settings.passive_parties]:
-            self.call.refuse("dataset", f"{strangers[0]} is none of its holders, who may be told weights")
+            self.call.refuse("dataset", f"{strangers[0]} is not one of its passive parties, which may get weights")
         if reason := several_parties.step_5_too_few_rows(self.request, self.blocks):
             self.call.refuse("rows", reason)
         self.call.check_snapshot()
 
     def _find_blocks(self) -> Blocks:
         session = self.call.session
-        held = session.shared(open_blocks) if session else None
+        held = session.once(open_blocks) if session else None
         if held is None:
             self.call.refuse("session", "it has ended")
         return held
 
     def can_repeat(self) -> bool:
-        """One fit for a release: others would tell more of the columns that it is of."""
+        """Return True if a fit of this release is stored. A second, different fit would reveal more about its
+        columns.
+        """
         stored = self.call.service.store.reader().block_fit(self.call.consumer, self.request.request_id)
         if stored and stored[0] != self._find_blocks().settings_sha256:
             reason = "this release was fitted with other settings: set privacy.release to another name for another draw"
@@ -185,9 +191,9 @@ class AtServer(way.AtServer):
         call.upload.begin()
         try:
             tally.join_blocks(others, call.join)
-            call.joined().check()
+            call.join_state().check()
             call.service.check_kept(tally.rows_kept)
-        except (DuplicateId, UnknownId, TooFewRows) as error:  # a place or a number of rows that the holders share
+        except (DuplicateId, UnknownId, TooFewRows) as error:  # a place or a number of rows that the parties share
             log_unanswered(error, call.consumer)
             raise CannotAnswer(party=call.service.name) from None
         told = several_parties.bits_told_of(tally.n_columns, tally.rows_kept)
@@ -196,10 +202,10 @@ class AtServer(way.AtServer):
         tally.sum_blocks()
 
     def _count_told_bits(self, bits: Mapping[str, int], rows_kept: int) -> None:
-        """Count the bits of weights that depend on the columns of each party, before they are sent.
+        """Count the bits of weights that depend on each party's columns, before the weights are sent.
 
         Raises:
-            PolicyRefused: with those that were sent before, they could give the rows away.
+            PolicyRefused: these and the weights that were sent before could reveal the rows.
         """
         call = self.call
         account = Account(call.service.policy, call.dataset.settings)
@@ -219,7 +225,7 @@ class AtServer(way.AtServer):
 
 
 class AtActiveParty(way.AtActiveParty):
-    """Asks for the sum over the columns of all holders, of which it sends its own."""
+    """The active party asks for the sum over the columns of all parties, and sends only its own columns."""
 
     def __init__(self, session: Session[Any], servers: Sequence[str], blocks: Sequence[Block]) -> None:
         super().__init__(session, servers)

@@ -29,7 +29,7 @@ from blindfit.parties.work.own_thread import in_own_thread
 
 
 class Meeting(two_servers.Meeting):
-    """Holds what was dealt to this server for the session."""
+    """The meeting of two servers; it holds the masks that were dealt to this server for the session."""
 
     def __init__(self, session: Session[Any], peer: str) -> None:
         super().__init__(session, peer)
@@ -43,7 +43,7 @@ class Meeting(two_servers.Meeting):
         self._dealing = begin_quietly(self._receive())
 
     async def end(self) -> None:
-        """Raises also what was wrong with the dealing."""
+        """Wait for the other server and the masks; raise also the error of the dealing."""
         await super().end()
         if self._dealing:
             await self._dealing
@@ -59,14 +59,15 @@ class Meeting(two_servers.Meeting):
         return await dealt_masks.receive_dealt(plan, self._place, self._active, self._key_node, channel)
 
     async def agree(self, mine: Agreement) -> None:
-        """Once masks were dealt: one thing after the other."""
+        """Agree after the masks are dealt, so that the two exchanges follow each other."""
         await self._wait_for_begin()
         if self._dealing:
             await asyncio.shield(self._dealing)
         await super().agree(mine)
 
     async def add_up(self, tally: Tally) -> None:
-        """A mask that served twice would show the difference of what it hid.
+        """Check that the rows are short, and add them up. A mask that serves twice would reveal the difference of two
+        hidden values.
 
         Raises:
             PolicyRefused: the masks of this session were used.
@@ -86,7 +87,7 @@ class Meeting(two_servers.Meeting):
 
 
 def meet(session: Session[Any]) -> Meeting | None:
-    """Open the meeting of servers that get shares of rows. Called by `session.shared`."""
+    """Open the meeting of servers that get shares of rows. Called by `session.once`."""
     return two_servers.open_meeting(session, Meeting)
 
 
@@ -96,10 +97,10 @@ class AtServer(two_servers.AtServer):
         dealt_masks.plan_of(self.request, culprit=self.call.consumer)
 
     def meeting(self) -> Meeting:
-        return self.shared(meet)
+        return self.meeting_of(meet)
 
     def find_session_of_answer(self) -> str:
-        """Shares of one sum come from the masks of one session."""
+        """Return the session of the stored answer: both shares of a sum come from the masks of one session."""
         stored = self.call.service.store.reader().answer(self.call.consumer, self.request.request_id)
         return stored.session if stored else ""
 
@@ -118,26 +119,26 @@ class AtActiveParty(two_servers.AtActiveParty):
     _shared: SharedRows | None = None
 
     def open_request(self, request: AggregateOpen) -> AggregateOpen:
-        """Raises RangeError: the rows are too long, or too wide."""
+        """Return the request. Raise RangeError if the rows are too long, or too wide."""
         asked = shared_rows.step_1_open(super().open_request(request))
         dealt_masks.plan_of(asked)
         return asked
 
     async def begin(self, rows: ConsumerRows, request: AggregateOpen) -> None:
-        """Has masks dealt for these rows."""
+        """Ask the key node to deal masks for these rows."""
         plan, channel = dealt_masks.plan_of(request), self.session.channel
         key_node = self.session.with_role("key-node").name
         self.session.report("wait for masks", waiting_for=key_node)
         await dealt_masks.ask_for_masks(plan, (key_node, *self.servers), channel)
         self._shared = SharedRows(rows, plan, await dealt_masks.receive_seed(key_node, channel))
 
-    def hide(self, rows: ConsumerRows, request: AggregateOpen) -> SharedRows:  # noqa: ARG002 - those of `begin`
+    def hide(self, rows: ConsumerRows, request: AggregateOpen) -> SharedRows:  # noqa: ARG002 - hides the rows of `begin`
         if self._shared is None:
             raise LocalProtocolError("masks are dealt before rows are sent")
         return self._shared
 
     async def prove(self) -> None:
-        """That they are short, when the servers ask."""
+        """Prove that the rows are short, when the servers ask."""
 
         async def prove(channel: Channel) -> None:
             if self._shared:
@@ -153,15 +154,15 @@ class AtActiveParty(two_servers.AtActiveParty):
 
 
 class MaskDealer:
-    """Deals masks, and sees nothing that they hide."""
+    """The key node, which deals masks and sees nothing that they hide."""
 
     def __init__(self, party: Party) -> None:
         self._party = party
 
-    def check(self, job: JobParameters, me: Member) -> None:  # noqa: ARG002 - whatever the job
-        """A key node holds no rows."""
+    def check(self, job: JobParameters, me: Member) -> None:  # noqa: ARG002 - the same for every job
+        """Refuse a dataset of a key node."""
         if me.dataset:
-            raise PolicyRefused(party=me.name, field="dataset", reason="a key node has none")
+            raise PolicyRefused(party=me.name, field="dataset", reason="a key node has no dataset")
 
     async def run(self, session: Session[JobParameters]) -> Summary:
         active = session.with_role("active").name

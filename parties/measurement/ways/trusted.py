@@ -9,5 +9,5 @@ from blindfit.parties.measurement.ways.way import AtActiveParty as AtActiveParty
 class AtServer(way.AtServer):
     def check(self) -> None:
         if self.request.in_shares:
-            self.call.refuse("in_shares", "its labels are no shares")
+            self.call.refuse("in_shares", "its labels are not shares")
         several_parties.refuse_blocks(self.call)

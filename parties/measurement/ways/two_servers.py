@@ -1,8 +1,8 @@
 """Two measurement servers hold shares of the labels and read the rows. Neither is trusted with a label.
 
-The servers of a session meet to agree on what they are asked before either charges. The active party may open its calls
-again after a cut, or ask for something else in them. Each server tells the other each thing once in a session, so that
-one session charges each of them for at most one question.
+The servers of a session agree on the request before either charges. The active party may open its calls again after a
+cut, or send another request in them. Each server sends the other each kind of message once in a session. So one session
+charges each of them for at most one request.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import structlog
 from blindfit.algorithms.errors import CannotAnswer, DataError, PolicyRefused
 from blindfit.algorithms.protocols.walr import AggregateOpen, NoisySum, Tally, two_servers
 from blindfit.algorithms.protocols.walr.two_servers import Agreement, Counted, ShareTally
-from blindfit.parties.measurement.client import Aggregate
+from blindfit.parties.measurement.calls import Aggregate
 from blindfit.parties.measurement.patience import begin_quietly, patient
 from blindfit.parties.measurement.trust import SumJob
 from blindfit.parties.measurement.ways import several_parties, way
@@ -35,11 +35,11 @@ class Meeting:
         self._heard: dict[type, asyncio.Task[Any]] = {}
 
     def begin(self) -> None:
-        """The session's members have shaken hands: what goes between servers does not come before that."""
+        """Start the session's exchange. Call it after the handshake of the members."""
         self._begun.set()
 
     async def end(self) -> None:
-        """Waits for what the other server still has to say."""
+        """Wait for the remaining messages of the other server."""
         await asyncio.gather(*self._heard.values())
 
     def cancel(self) -> None:
@@ -47,26 +47,30 @@ class Meeting:
             task.cancel()
 
     async def agree(self, mine: Agreement) -> None:
-        """Raises:
-        PolicyRefused: the other server has another split, other ids, or was asked for something else.
-        PeerTimeout, PeerAborted: it was not asked, or has refused.
+        """Agree with the other server on the request.
+
+        Raises:
+            PolicyRefused: the other server has another split, other ids, or another request.
+            PeerTimeout, PeerAborted: the other server got no request, or has refused it.
         """
         theirs = await self._exchange(mine)
         if difference := two_servers.step_2_difference(mine, theirs):
             self._refuse(f"{self._session.job.protocol}.trust", f"{difference} (the other server is {self._peer})")
 
     async def compare(self, mine: Counted) -> None:
-        """Raises CannotAnswer: other rows counted at the other server, which depends on its table of persons."""
+        """Raise CannotAnswer if other rows counted at the other server: that depends on its table of persons."""
         if await self._exchange(mine) != mine:
             log.warning("a request cannot be answered: other rows counted at the other server", server=self._peer)
             raise CannotAnswer(party=self._session.me.name)
 
     def tell(self, mine: Counted) -> None:
-        """As `compare`, of an answer that is remembered: nothing of it can change, so nobody waits."""
+        """Send the counts of a stored answer. They cannot change, so this server does not wait, as it does in
+        `compare`.
+        """
         self._begin_exchange(mine)
 
     async def _exchange(self, mine: Any) -> Any:
-        """Shielded: a call that the consumer cuts off takes no message away from the next one."""
+        """Exchange messages. A call that the active party cuts off does not cancel the exchange for the next call."""
         return await asyncio.shield(self._begin_exchange(mine))
 
     def _begin_exchange(self, mine: Any) -> asyncio.Task[Any]:
@@ -81,7 +85,7 @@ class Meeting:
         channel, timeouts = self._session.channel, self._session.job.timeouts
         await self._wait_for_begin()
         await channel.send(self._peer, mine)
-        # The other server may get all rows while this one remembers its answer: they take longer than a step.
+        # The other server may receive all rows while this server uses its stored answer: that takes longer than a step.
         patience_s = timeouts.session_s if isinstance(mine, Counted) else timeouts.step_s
         return await patient(lambda: channel.receive(self._peer, type(mine)), patience_s)
 
@@ -97,18 +101,20 @@ M = TypeVar("M", bound=Meeting)
 
 
 def open_meeting(session: Session[Any], kind: Callable[[Session[Any], str], M]) -> M | None:
-    """Return a new meeting; None where the session has no other server, or does not run."""
+    """Return a new meeting; None if the session has no other server, or does not run."""
     servers = [m.name for m in session.members.values() if m.role == "measurement" and m != session.me]
     return kind(session, servers[0]) if session.state is State.RUNNING and len(servers) == 1 else None
 
 
 def meet(session: Session[Any]) -> Meeting | None:
-    """Open the meeting of servers that read the rows. Called by `session.shared`."""
+    """Open the meeting of servers that read the rows. Called by `session.once`."""
     return open_meeting(session, Meeting)
 
 
 class AtServer(way.AtServer):
-    """Repeats an answer only of the newest split: the other server knows no other."""
+    """One call at a server of shares. It repeats an answer only for the newest split, the only one that the other
+    server knows.
+    """
 
     def check(self) -> None:
         two_servers.step_2_check(self.request, consumer=self.call.consumer)
@@ -118,13 +124,13 @@ class AtServer(way.AtServer):
         several_parties.refuse_blocks(self.call)
 
     def meeting(self) -> Meeting:
-        return self.shared(meet)
+        return self.meeting_of(meet)
 
-    def shared(self, meet: Callable[[Session[Any]], M | None]) -> M:
+    def meeting_of(self, meet: Callable[[Session[Any]], M | None]) -> M:
         session = self.call.session
         if session and isinstance(session.job, SumJob) and session.job.shares_rows != bool(self.request.in_shares):
-            self.call.refuse("in_shares", "the job says otherwise")
-        meeting = session.shared(meet) if session else None
+            self.call.refuse("in_shares", "the job declares otherwise")
+        meeting = session.once(meet) if session else None
         if meeting is None:
             reason = "its labels are shares: only a job of two measurement servers may ask for a sum of them"
             self.call.refuse("session", reason)
@@ -139,7 +145,7 @@ class AtServer(way.AtServer):
             meeting.tell(await call.in_background(lambda: self._count_stored(answer)))
 
     def find_session_of_answer(self) -> str:
-        """Return the session in which the stored answer was given, where that matters."""
+        """Return the session in which the stored answer was given, if that matters; else ""."""
         return ""
 
     def _count_stored(self, answer: NoisySum) -> Counted:
@@ -156,7 +162,7 @@ class AtServer(way.AtServer):
         await meeting.compare(await self.call.in_background(lambda: self._count(tally)))
 
     def _count(self, tally: Tally) -> Counted:
-        """Once nothing but another charge that comes between could refuse this one."""
+        """Return the count. From here on, only another charge that comes between could refuse this one."""
         self.call.check_ready(tally)
         return two_servers.step_4_counted(b"".join(self.call.read_bits()))
 
@@ -171,14 +177,16 @@ class AtActiveParty(way.AtActiveParty):
         return aggregate
 
     def add_up(self, aggregates: Sequence[Aggregate], request: AggregateOpen) -> Aggregate:
-        """Raises DataError: the answers do not belong together."""
+        """Return the sum of the answers. Raise DataError if the answers do not belong together."""
         answer = two_servers.step_6_add([a.answer for a in aggregates], request, servers=self.servers)
         first, second = aggregates
         if (first.kept != second.kept).any():
-            raise DataError(f"at {' and '.join(self.servers)} different rows counted", hint="ask their operators")
+            raise DataError(f"different rows counted at {' and '.join(self.servers)}", hint="ask their operators")
         sent = first.bytes_sent + second.bytes_sent, first.messages_sent + second.messages_sent
         return Aggregate(answer, first.kept, *sent)
 
     def report(self, request: AggregateOpen) -> dict[str, Any]:
-        """Both have answered the same request, so the active party alone sees a noise of twice the variance."""
+        """Return the epsilon of both servers: both answered the same request, so only the active party sees twice the
+        variance.
+        """
         return {"trust": self.session.job.trust, "epsilon_of_both": two_servers.epsilon_of_both(request)}

@@ -1,8 +1,8 @@
 """The steps of a release in which the ways to trust measurement servers differ. Each way is a module here.
 
 A way has two halves. `AtServer` is made for one call at a measurement server, `AtActiveParty` for one release at the
-party that asks; they never share an object, so each has a class of its own. What stands in this module is what happens
-where a way says nothing else: one server reads the rows and gives a noisy sum of them.
+active party. They never share an object, so each has its own class. This module holds the default of each step: one
+server reads the rows and returns a noisy sum of them.
 """
 
 from __future__ import annotations
@@ -12,28 +12,28 @@ from typing import Any, ClassVar
 
 from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows, NoisySum, SentRows, Tally
 from blindfit.parties.measurement.call import Call
-from blindfit.parties.measurement.client import Aggregate
+from blindfit.parties.measurement.calls import Aggregate
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.session import Session
 
 
 class AtServer:
-    """One call at a measurement server. The methods stand in the order in which the call takes them."""
+    """One call at a measurement server. The methods stand in the order of their use."""
 
-    shows_unknown_rows: ClassVar[bool] = True  # whether an answer may contain the number of unknown rows
+    shows_unknown_rows: ClassVar[bool] = True  # True if an answer may contain the number of unknown rows
 
     def __init__(self, call: Call) -> None:
         self.call, self.request = call, call.request
 
     def check(self) -> None:
-        """Raise PolicyRefused where the request does not fit the dataset or the session."""
+        """Raise PolicyRefused if the request does not fit the dataset or the session."""
 
     def can_repeat(self) -> bool:
-        """Return whether the stored answer of this request suffices; else the rows must come again."""
+        """Return True if the stored answer of this request suffices; else the rows must come again."""
         return True
 
     async def before_rows(self, answer: NoisySum | None) -> None:
-        """Raise what another party has against the request.
+        """Raise another party's refusal of the request.
 
         Args:
             answer: the stored answer, if there is one.
@@ -43,14 +43,14 @@ class AtServer:
         return Tally(self.request, self.call.keep_bits)
 
     async def before_release(self, tally: Tally) -> None:
-        """Raise what another party has against the rows, which have all come."""
+        """Raise another party's refusal of the rows, which have all come."""
 
     def keep(self, tally: Tally, answer: NoisySum) -> None:
         """Keep what the session needs after its release."""
 
 
 class AtActiveParty:
-    """One release at the party that asks. The methods stand in the order in which the release takes them."""
+    """One release at the active party. The methods stand in the order of their use."""
 
     def __init__(self, session: Session[Any], servers: Sequence[str]) -> None:
         self.session, self.servers = session, tuple(servers)
@@ -60,29 +60,29 @@ class AtActiveParty:
         return cls(session, servers)
 
     def open_request(self, request: AggregateOpen) -> AggregateOpen:
-        """Return the request as this way asks it. Raises RangeError: the sum could be read as another one."""
+        """Return the request of this way. Raise RangeError if the sum could wrap around to another value."""
         return request
 
     async def begin(self, rows: ConsumerRows, request: AggregateOpen) -> None:
-        """Do what comes before the rows."""
+        """Do the work that comes before the rows."""
 
     def hide(self, rows: ConsumerRows, request: AggregateOpen) -> SentRows:  # noqa: ARG002
         return rows
 
     async def prove(self) -> None:
-        """Prove what the servers cannot see, once all rows were sent."""
+        """Prove what the servers cannot check themselves, after all rows were sent."""
 
     def open_answer(self, aggregate: Aggregate, request: AggregateOpen, *, server: str) -> Aggregate:  # noqa: ARG002
-        """Check one server's answer and decrypt it. Raises MalformedMessage: no honest server answers so."""
+        """Check one server's answer and decrypt it. Raise MalformedMessage if no honest server sends such an answer."""
         return aggregate
 
     async def end(self) -> None:
-        """Say that all answers are here to a party that waits for them."""
+        """Inform a party that waits for the answers that all of them have come."""
 
     def add_up(self, aggregates: Sequence[Aggregate], request: AggregateOpen) -> Aggregate:  # noqa: ARG002
         """Return the answer of all servers together."""
         return aggregates[0]
 
     def report(self, request: AggregateOpen) -> dict[str, Any]:  # noqa: ARG002
-        """Return what the report's privacy section says only in this way."""
+        """Return the entries that only this way adds to the report's privacy section."""
         return {}

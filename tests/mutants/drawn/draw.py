@@ -16,7 +16,7 @@ FOLDERS = (
     *(f"algorithms/{room}" for room in ("privacy", "sharing", "protocols")),
     *(f"parties/{room}" for room in ("measurement", "store", "wire", "snapshots", "vertical")),
 )
-"""Where mutants are drawn: what counts, hides, shares, releases, keeps and receives."""
+"""Folders in which mutants are drawn: code that counts, hides, shares, releases, keeps and receives."""
 
 TRIES = 50  # a change may have no effect, or its line may have one already
 
@@ -25,10 +25,10 @@ TRIES = 50  # a change may have no effect, or its line may have one already
 class Drawn:
     """
     Args:
-        file: from the project's root, such as "parties/store/rows.py".
+        file: path from the project's root, such as "parties/store/rows.py".
         lines: the first and the last line of the statement; of a compound statement, the lines of its head.
         code: the line in which the change begins.
-        start, stop: where `before` stands in the file's text.
+        start, stop: place of `before` in the file's text.
     """
 
     operator: str

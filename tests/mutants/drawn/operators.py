@@ -35,7 +35,7 @@ OTHER_ARITHMETIC = {
 }
 OTHER_CALL = {"min": "max", "max": "min", "any": "all", "all": "any", "minimum": "maximum", "maximum": "minimum"}
 OTHER_CALL |= {"floor": "ceil", "ceil": "floor"}
-QUIET = {"log", "warnings"}  # what a call of these writes is for a reader
+QUIET = {"log", "warnings"}  # texts of these calls are for a reader
 
 
 @dataclass
@@ -100,7 +100,7 @@ def _places(node: ast.AST, around: Place) -> Iterator[Place]:
 
 
 def _is_mute(node: ast.AST) -> bool:
-    """Tell whether a change would have no meaning for a program."""
+    """Return True if a change would have no meaning for a program."""
     if isinstance(node, ast.JoinedStr | ast.Import | ast.ImportFrom | ast.Assert):
         return True
     if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):

@@ -1,4 +1,4 @@
-"""What is recorded of the tests: which of them runs a line, and how long each takes."""
+"""Record of the tests: which of them run a line, and how long each takes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LEFT_OUT = ("readme", "mutants", "house", "repository", "benchmarks", "cluster",
 """Folders that take long, or that look at the text of the code."""
 
 MOST_FILES = 25  # each that is collected takes a tenth of a second
-SHARE_OF_A_FILE = 0.4  # of the seconds
+SHARE_OF_A_FILE = 0.4  # share of the seconds
 PHASE = re.compile(r"\|(?:run|setup|teardown)$| \((?:call|setup|teardown)\)$")
 
 
@@ -52,7 +52,7 @@ def bring_up_to_date(jobs: int, *, fresh: bool) -> None:
 def _record(arguments: Sequence[str], jobs: int, more: bool) -> None:
     known = json.loads(TIMES.read_text()) if more else {}
     if more:
-        LINES.rename(LINES.with_name(f"{LINES.name}.before"))  # what pytest-cov combines at the end
+        LINES.rename(LINES.with_name(f"{LINES.name}.before"))  # pytest-cov combines it at the end
     write_settings(FOLDERS)
     options = ["-q", "--no-header", "-n", str(jobs), "--dist", "loadfile", "-p", "no:cacheprovider"]
     options += ["-p", "tests.mutants.drawn.recorder", "--cov", f"--cov-config={SETTINGS}", "--cov-context=test"]
@@ -113,7 +113,7 @@ class Record:
     def _named(self, contexts: Iterable[str]) -> Iterator[str]:
         for context in set(contexts):
             test = PHASE.sub("", context)
-            if "setup" in context.removeprefix(test):  # of a fixture, which may be the whole page's
+            if "setup" in context.removeprefix(test):  # a fixture's line, which may be the whole page's
                 yield from self._tests_of_page.get(test.partition("::")[0], ())
             elif test in self.times:
                 yield test

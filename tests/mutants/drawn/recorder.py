@@ -21,16 +21,16 @@ LINES = STATE / "lines.coverage"
 TIMES = STATE / "times.json"
 
 _times: dict[str, float] = {}
-_failed: set[str] = set()  # tests that tell nothing about mutants
+_failed: set[str] = set()  # tests that give no evidence about mutants
 
 
 def write_settings(folders: tuple[str, ...]) -> None:
-    """Write the settings of coverage. A process that a test starts reads them too, whatever its directory is."""
+    """Write the settings of coverage. A process that a test starts reads them too, in any directory."""
     sources = "".join(f"\n    {ROOT / folder}" for folder in folders)
     STATE.mkdir(exist_ok=True)
     SETTINGS.write_text(
         f"[run]\nsource ={sources}\nparallel = true\ndata_file = {LINES}\n"
-        "core = ctrace\n"  # sys.monitoring does not tell tests apart
+        "core = ctrace\n"  # sys.monitoring does not distinguish tests
         "context = ${PYTEST_CURRENT_TEST-}\nsigterm = true\ndisable_warnings = no-data-collected\n"
     )
 

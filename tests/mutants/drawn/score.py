@@ -9,12 +9,12 @@ from tests.mutants.drawn.draw import Drawn
 from tests.mutants.drawn.record import Record
 from tests.mutants.run import Result, Trial
 
-LEAST = 0.95  # of the mutants that are not equivalent
+LEAST = 0.95  # share of the mutants that are not equivalent
 
 
 class Tries(Protocol):
     def results(self, trials: Sequence[Trial]) -> list[Result]:
-        """Return what the tests said of each trial."""
+        """Return the tests' output for each trial."""
 
 
 def score(
@@ -29,7 +29,7 @@ def score(
     """Return whether the tests notice enough of the mutants.
 
     Args:
-        equivalent: why a mutant's change cannot be noticed, by its key.
+        equivalent: reason why a mutant's change cannot be noticed, by its key.
         seconds: the recorded time of the tests that are run for one mutant, at most.
     """
     chosen = {mutant: record.chosen_for(mutant, seconds) for mutant in mutants}
@@ -62,7 +62,7 @@ def score(
 
 
 def _find_fault_without_a_mutant(tries: Tries, results: Sequence[Result]) -> str:
-    """Run the tests that noticed once more, all without a mutant; return what pytest says if one fails."""
+    """Run the tests that noticed a mutant again, all without one; return pytest's output if one fails."""
     noticed = {result.output for result in results if result.outcome == "noticed" and "::" in result.output}
     if not noticed:
         return ""

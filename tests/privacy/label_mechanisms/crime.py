@@ -21,5 +21,5 @@ LABELS = np.repeat(np.arange(101) / 100, COUNTS)
 
 
 def prior() -> Prior:
-    """Of the labels themselves, as if it were public."""
+    """Return the prior of the labels themselves, as if it were public."""
     return prior_from_counts(np.concatenate(([0.0], np.arange(100) / 100 + 0.005, [1.0])), COUNTS)

@@ -1,4 +1,4 @@
-"""One mechanism of each name on a small grid, for tests of what all have in common."""
+"""One mechanism of each name on a small grid, for tests of common properties."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ EPSILONS = [0.01, 0.3, 1.0, 3.0, 20.0]
 
 
 def uniform(seed: int) -> Any:
-    """A seeded source that takes integers of any size."""
+    """Return a seeded source that takes integers of any size."""
     return random.Random(seed).randrange
 
 

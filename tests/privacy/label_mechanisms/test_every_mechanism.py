@@ -1,4 +1,4 @@
-"""What all seven have in common: a law that sums to one, keeps epsilon, is the one that is drawn, and is published."""
+"""All seven mechanisms have a law that sums to one, keeps epsilon, is the law that is drawn, and is published."""
 
 from __future__ import annotations
 
@@ -48,7 +48,9 @@ def test_law_sums_to_one_and_agrees_with_its_weights(name, epsilon):
 
 
 def worst_ratio(mechanism: LabelMechanism) -> Fraction:
-    """Over all pairs of labels and all outputs that both laws list, in integers; a zero beside a weight is infinite."""
+    """Return the worst ratio over all pairs of labels and all outputs that both laws list; a single zero makes it
+    infinite.
+    """
     laws = [mechanism.law(label) for label in all_labels(mechanism.grid)]
     least: dict[int, int] = {}
     most: dict[int, int] = {}
@@ -82,7 +84,7 @@ def test_epsilon_is_kept_exactly_and_reported(name, epsilon):
 @each_case("name", PURE)
 def test_epsilon_is_nearly_used_up(name, epsilon):
     mechanism = example(name, epsilon)
-    if mechanism.privacy_loss()[0] == 0:  # one band or one bin: nothing of the label is told
+    if mechanism.privacy_loss()[0] == 0:  # one band or one bin: nothing of the label is revealed
         assert len({tuple(mechanism.law(label).outputs) for label in all_labels()}) == 1
     else:
         assert mechanism.privacy_loss()[0] == pytest.approx(epsilon, rel=1e-6)
@@ -99,7 +101,10 @@ def test_draws_follow_the_law(name, epsilon):
 
 
 def chi_square(drawn: np.ndarray, outputs: np.ndarray, probabilities: np.ndarray) -> float:
-    """Neighbouring outputs are pooled until at least eight are expected; what is unlisted joins the last of them."""
+    """Compute the statistic on neighbouring outputs, pooled until at least eight are expected.
+
+    Unlisted outputs join the last pool.
+    """
     counts = dict(zip(*np.unique(drawn, return_counts=True), strict=True))
     observed, expected = [0.0], [0.0]
     for output, probability in zip(outputs.tolist(), probabilities.tolist(), strict=True):
@@ -185,7 +190,7 @@ def test_garbage_is_refused_field_by_field(name):
 
 
 def _may_be_right(name: str, field: str, value: object) -> bool:
-    """Values of the right type in the right range; what they mean together is checked below."""
+    """Return True for values of the right type in the right range; another check covers their combination."""
     if field in ("lo", "hi"):
         return value in (-1, 0.5, 2**63)
     if field == "epsilon":

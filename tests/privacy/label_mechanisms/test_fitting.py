@@ -1,4 +1,4 @@
-"""Settings that do nothing are refused, the two parts of epsilon add up, and strange labels are labels too."""
+"""Settings without an effect are refused, the two parts of epsilon add up, and strange labels are labels too."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def test_a_rounding_that_leaves_too_many_labels():
     ],
 )
 def test_what_no_prior_would_make_possible_are_no_settings(name, options, expected):
-    """Else whoever asks pays for an estimate of the prior, and gets nothing."""
+    """Otherwise a party would pay for an estimate of the prior, and get nothing."""
     with pytest.raises(ConfigError, match=expected):
         MechanismSettings(name, LabelGrid(0.0, 10.0), 1.0, **options)
 
@@ -213,7 +213,7 @@ def test_a_linear_program_is_that_of_its_settings_whatever_was_solved_before():
 
 
 def test_counts_that_the_noise_has_drowned_say_nothing():
-    """Of no labels at all every count is noise; where none is above 0, the estimate is the one that knows nothing."""
+    """Without labels every count is noise; if no count is above 0, the estimate is the uninformed one."""
     none = np.zeros(0, np.int64)
     found = [estimate_prior("histogram", GRID, 1.0, none, GRID.width / 2, uniform(seed)) for seed in range(20)]
     flat = [prior for prior in found if len(prior.masses) == 1]

@@ -1,4 +1,4 @@
-"""The rp mechanisms: where their interval lies, how near their outputs come, and what they do to Crime's labels."""
+"""The rp mechanisms: their interval, the precision of their outputs, and their effect on Crime's labels."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.privacy.label_mechanisms import crime
 
 @each_case(("epsilon", "half_width"), [(0.1, 0.4), (0.5, 0.4), (1.0, 0.4), (2.0, 0.3), (4.0, 0.12), (8.0, 0.03)])
 def test_half_width_on_crime(epsilon, half_width):
-    """The optimum is flat, so it is compared by what it costs: at most 4 % less than these round figures."""
+    """The optimum is flat, so it is compared by what it costs: at most 4% less than these round figures."""
     mechanism = RPWithPrior.optimal(crime.GRID, epsilon, crime.prior(), "auto")
     assert mechanism.half_steps * crime.GRID.step == pytest.approx(half_width, rel=0.25, abs=0.01)
     middle = (mechanism.low + mechanism.high) / 2

@@ -106,9 +106,10 @@ def test_gaussian_keeps_delta_on_coarse_grids(cells, epsilon):
 
 
 def true_delta(mechanism: Gaussian) -> float:
-    """Of the two labels that are furthest apart, summed over the integers; good to 1e-9 of itself.
+    """Sum the delta of the two labels that are furthest apart over the integers, to a relative precision of 1e-9.
 
-    The loss falls from -infinity on, so delta is a sum over all outputs below the one where it is epsilon.
+    The loss falls as the output grows from -infinity, so delta is a sum over all outputs below the one where it is
+    epsilon.
     """
     std, cells = mechanism.noise_std_steps, mechanism.grid.cells
     last = math.floor(cells / 2 - mechanism.epsilon * std**2 / cells)
@@ -205,7 +206,7 @@ def test_two_tables_have_the_law_of_one(std):
 
 @each_case("std", [1025.0, 6e4, 262_145.0, 3e5, 5e8])
 def test_parts_are_short_and_make_up_the_whole(std):
-    """Each multiplied part is wide enough beside the spacing of what is added to it: 3.8 spacings, given their sum."""
+    """Given the sum, each multiplied part is at least 3.8 times as wide as the spacing of the part added to it."""
     parts = parts_of(std)
     assert sum((multiplier * part) ** 2 for multiplier, part in parts) == pytest.approx(std**2, rel=1e-14)
     assert max(part for _, part in parts) <= 1024

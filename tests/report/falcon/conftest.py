@@ -1,4 +1,4 @@
-"""A training in shares that nobody ran: what its parties would have told and written."""
+"""A training in shares that nobody ran, with the reports and files that its parties would have made."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.report.vertical.conftest import PARTY_REPORT as VERTICAL_REPORT
 
 SESSION = "falcon-0badcafe"
 OPENED = {name: EVALUATION[name] for name in EVALUATION.keys() - OF_THE_ACTIVE_PARTY}
-# As `blindfit.parties.falcon.data_party` makes it; test_falcon_content.py holds the two together.
+# Same content as `blindfit.parties.falcon.data_party` makes; test_falcon_content.py compares the two.
 PARTY_REPORT: dict[str, Any] = {
     **VERTICAL_REPORT,
     "session": SESSION,
@@ -59,7 +59,7 @@ class MadeUpShares(MadeUpTraining):
         return {"fit.epochs": self.report["fit"]["epochs"], "rows.common": 1200}
 
     def with_(self, **settings: Any) -> MadeUpShares:
-        """Of the job's table falcon."""
+        """Set the job's table falcon."""
         self.settings["falcon"] = settings
         return self
 
@@ -68,7 +68,7 @@ class MadeUpShares(MadeUpTraining):
         return self
 
     def with_privacy(self, **changes: Any) -> MadeUpShares:
-        """Whole rows, at every data party."""
+        """Set privacy of whole rows, at every data party."""
         self.without_test()
         self.settings["privacy"] = {"epsilon": 2.0}
         self.settings["falcon"] = {"validation_fraction": 0.0, "feature_bounds": ["*:-1:1"]}
@@ -78,7 +78,7 @@ class MadeUpShares(MadeUpTraining):
         return self
 
     def report_of(self, party: str) -> dict[str, Any]:
-        """Each data party has a ledger of its own."""
+        """Return a party's report with its own budget: each data party has a separate ledger."""
         return super().report_of(party) | {"privacy": copy.deepcopy(self.report["privacy"])}
 
     def without_test(self) -> MadeUpShares:

@@ -1,4 +1,4 @@
-"""report.json of a training in shares: what it is made of, and what is said of figures that it cannot be made of."""
+"""report.json of a training in shares: its sources, and its statements about figures without a source."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ def test_a_submitted_job_holds_no_weight(shares: MadeUpShares) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"rows__trained": 1.5}, "what bank reports: rows.trained is not an integer"),
-        ({"fit__epochs": "many"}, "what bank reports: fit.epochs is not an integer"),
-        ({"evaluation__ks": "good"}, "what bank reports: evaluation.ks is not a finite number"),
-        ({"evaluation__confusion.false_negatives": 0.5}, "what bank reports: evaluation.confusion.false_negatives is"),
-        ({"timing__train_s": "long"}, "what bank reports: timing.train_s is not a finite number"),
+        ({"rows__trained": 1.5}, "the report of bank: rows.trained is not an integer"),
+        ({"fit__epochs": "many"}, "the report of bank: fit.epochs is not an integer"),
+        ({"evaluation__ks": "good"}, "the report of bank: evaluation.ks is not a finite number"),
+        ({"evaluation__confusion.false_negatives": 0.5}, "the report of bank: evaluation.confusion.false_negatives is"),
+        ({"timing__train_s": "long"}, "the report of bank: timing.train_s is not a finite number"),
     ],
 )
 def test_a_figure_that_is_wrong_names_party_and_figure(
@@ -74,7 +74,7 @@ def test_a_figure_that_is_missing_is_named(shares: MadeUpShares, party: str, fig
     del session.summaries[party][figure]
     with pytest.raises(DataError) as raised:
         write_report(session, shares.out, [])
-    assert str(raised.value) == f"what {party} reports: {figure} is missing"
+    assert str(raised.value) == f"the report of {party}: {figure} is missing"
 
 
 def test_a_job_of_another_system_is_not_read(shares: MadeUpShares) -> None:
@@ -83,7 +83,7 @@ def test_a_job_of_another_system_is_not_read(shares: MadeUpShares) -> None:
         figures_of({**content, "job": {**content["job"], "protocol": "taylor"}})
 
 
-# --- what opened weights tell -----------------------------------------------------------------------------------
+# --- what opened weights reveal --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("rows", [100, 340, 840, 5000])
@@ -119,8 +119,8 @@ def test_nothing_to_warn_of(shares: MadeUpShares) -> None:
 
 def test_what_an_unsafe_flag_gives_up(shares: MadeUpShares) -> None:
     said = cautions(shares.with_(unsafe=["weight-bits"]))
-    assert said.startswith("Unsafe, and allowed by the job (falcon.unsafe, weight-bits): weights opened as they are")
-    assert "nearly a gradient, which gives labels away" in said
+    assert said.startswith("Unsafe, but allowed by the job (falcon.unsafe, weight-bits): weights opened as they are")
+    assert "nearly a gradient, which reveals labels" in said
 
 
 def test_passive_parties_that_pool_more_than_one_may_have(shares: MadeUpShares) -> None:
@@ -158,7 +158,7 @@ def test_weights_that_were_clipped(shares: MadeUpShares) -> None:
     said = cautions(shares, here=True)
     assert "2 weights of bank lay beyond 4" in said
     assert "of shop" not in said
-    assert "lay beyond" not in cautions(shares)  # of a submitted job nobody here knows
+    assert "lay beyond" not in cautions(shares)  # nobody here knows the paths of a submitted job
 
 
 def test_the_intercept_may_be_clipped_too(shares: MadeUpShares) -> None:
@@ -169,8 +169,8 @@ def test_the_intercept_may_be_clipped_too(shares: MadeUpShares) -> None:
 def test_few_test_rows_and_many_shortened_ones(shares: MadeUpShares) -> None:
     shares.report["rows"] |= {"test": 60, "shrunk": 43}
     said = cautions(shares, here=True)
-    assert "tested on 60 rows alone" in said
-    assert "43 training rows of bank (5.12 %) stood out" in said
+    assert "tested on only 60 rows" in said
+    assert "43 training rows of bank (5.12%) stood out" in said
     shares.report["rows"] |= {"test": 240, "shrunk": 42}
     assert cautions(shares, here=True) == ""
 
@@ -179,7 +179,7 @@ def test_few_test_rows_and_many_shortened_ones(shares: MadeUpShares) -> None:
 
 
 def test_the_evaluation_that_a_party_writes_is_understood(shares: MadeUpShares) -> None:
-    """Holds OPENED, which stands for it in these tests, to the shape of the real one."""
+    """The test compares OPENED, its stand-in in these tests, with the shape of the real evaluation."""
     labels = np.array([1.0] * 113 + [0.0] * 127)
     prepared = SimpleNamespace(rows=SimpleNamespace(labels=labels), plan=SimpleNamespace(test=np.arange(240)))
     opened = OpenedFigures(true_positives=91, positives=114, loss=120.0, auc_pairs=12_000.0, ks_pairs=9_000.0)

@@ -29,7 +29,7 @@ def test_the_page_shows_the_key_figures(page) -> None:
         "AUC 0.8731 0.819 to 0.911, on 240 test rows",
         "Epsilon none no differential privacy",
         "Bits of a label 0.009524 at most, in a passive party's weights",
-        "Logistic regression in secret shares with MACs, on 1,200 rows that all have",
+        "Logistic regression in secret shares with MACs, on 1,200 rows that all parties have",
         "batches of 128 rows, l2 0.01",
     ):
         assert shown in text
@@ -62,7 +62,7 @@ def test_what_passive_parties_weights_have(page, shares: MadeUpShares) -> None:
 
 
 def told_of_labels(page: str) -> dict[str, list[str]]:
-    """The table of opened weights: by party, weights, bits of each, of all labels, of each label."""
+    """Return the table of opened weights: by party, weights, bits of each, of all labels, of each label."""
     table = page[page.index("Of each label</th>") :]
     rows = re.findall(r"<tr><td><strong>(\w+)</strong></td>(.*?)</tr>", table[: table.index("</table>")], re.DOTALL)
     return {name: re.findall(r'<td class="number">([^<]*)</td>', cells) for name, cells in rows}
@@ -97,13 +97,13 @@ def test_a_submitted_jobs_page_says_where_the_parts_are(shares: MadeUpShares) ->
     text = text_of(shares.submitted().html_path.read_text("utf-8"))
     assert "This page holds no weight" in text
     assert "kept by shop" in text
-    assert "0.8731" in text  # the active party tells the coordinator what it opened
+    assert "0.8731" in text  # the active party reports to the coordinator what it opened
     assert "All weights" not in text
 
 
 def test_without_an_evaluation_the_page_says_why(page, shares: MadeUpShares) -> None:
     shares.report["evaluation"] = None
-    assert "of one class alone there is none" in text_of(page())
+    assert "have one class, nothing is evaluated" in text_of(page())
     shares.without_test()
     assert "no rows were kept for a test" in text_of(page())
 
@@ -116,7 +116,7 @@ def test_a_partys_own_page(shares: MadeUpShares, tmp_path: Path, party: str) -> 
     for shown in (*shares.weights[party], "falcon.batch_rows", "What notary (key node) learnt", "All weights"):
         assert shown in text
     assert ("0.8731" in text) == (party == "bank")
-    # Of what weights tell a passive party sees its own, and the active party none.
+    # A passive party sees what its own weights reveal, and the active party sees none of it.
     assert ("shop's 1 weight of 8 bits have" in text) == (party == "shop")
 
 
@@ -135,7 +135,7 @@ def test_the_summary_in_the_terminal(shares: MadeUpShares) -> None:
         "logistic, in shares with MACs, 4 epochs",
         "AUC 0.8731, KS 0.6123, log loss 0.4321, accuracy 0.8125",
         "secret shares, checks by MACs, rounded weights and shortened rows",
-        "8 bits each: a passive party has 0.009524 of each label at most",
+        "8 bits each: a passive party has at most 0.009524 bits of each label",
         "No differential privacy",
         "11 s",
         str(shares.out / "shop" / "model.json"),
@@ -150,7 +150,7 @@ def test_the_terminal_where_less_is_on(shares: MadeUpShares) -> None:
     assert "in shares without MACs" in text
     assert "secret shares and shortened rows" in text
     assert "of each label at most" not in text
-    assert "known to bank alone, if its test rows are of both classes" in text
+    assert "known only to bank, if its test rows have both classes" in text
     assert "kept by shop" in text
 
 
@@ -159,7 +159,7 @@ def test_a_linear_model(shares: MadeUpShares, page) -> None:
     shares.report["evaluation"] = {"rows": 240, "mse": 3.25, "r2": 0.7153}
     shown = " ".join(page().split())
     assert "Linear regression in secret shares" in shown
-    assert "each drawn from all, l1 0.05" in shown
+    assert "each drawn from all rows, l1 0.05" in shown
     assert "R squared" in shown
     assert "Mean absolute error" not in shown
     assert "AUC" not in shown
@@ -167,4 +167,4 @@ def test_a_linear_model(shares: MadeUpShares, page) -> None:
     assert "one class" not in shown
     for model in ("linear", "logistic"):
         shares.with_(model=model, **({"class_weights": "balanced"} if model == "logistic" else {}))
-        assert ("classes weighted alike" in page()) == (model == "logistic")
+        assert ("equal total weight for both classes" in page()) == (model == "logistic")

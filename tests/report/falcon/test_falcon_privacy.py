@@ -1,4 +1,4 @@
-"""The report of a training in shares under differential privacy: what is promised, to whom, and what is not opened."""
+"""The report of a training in shares under differential privacy: the promises, their readers, and what stays closed."""
 
 from __future__ import annotations
 
@@ -51,21 +51,26 @@ def test_every_topic_once(private: MadeUpShares) -> None:
 
 def test_the_promise_and_what_it_rests_on(private: MadeUpShares) -> None:
     said = statement(private)
-    assert "each row, features of all parties and label: in all opened weights together" in said["promise"]
+    assert "each row, features of all parties and label, in all opened weights together" in said["promise"]
     assert "if every data party shortened its part of each row" in said["promise"]
-    assert "no protocol checks that" in said["promise"]
-    assert "notary, which deals what the shares need, is trusted to deal rightly" in said["promise"]
-    assert "is replaced by another; their number is public; so is which rows all parties have" in said["neighbours"]
+    assert "No protocol checks this" in said["promise"]
+    assert "notary, which deals what the shares need, is trusted to deal correctly" in said["promise"]
+    assert (
+        "is replaced by another; their number is public; the set of rows that all parties have is public too"
+        in said["neighbours"]
+    )
     assert "epsilon = 2." in said["epsilon"]
-    assert "does not shorten its own rows to their bound" in said["out-of-model"]
+    assert "does not shorten its rows to their bound" in said["out-of-model"]
 
 
 def test_whose_noise_it_is(private: MadeUpShares) -> None:
     said = statement(private)
-    assert "what one of them put in is enough by itself where all others pool theirs" in said["noise"]
+    assert (
+        "The noise of one party is large enough by itself, even if all other parties pool their noise" in said["noise"]
+    )
     assert "one batch of each of 4 epochs" in said["noise"]
     assert "0.0625" in said["noise"]
-    assert "of all but one, what they learn of a row is bounded by epsilon 2, delta 1e-05" in said["collusion"]
+    assert "Even if all but one do, epsilon 2, delta 1e-05 bounds what they learn about a row" in said["collusion"]
 
 
 def test_every_ledger_is_told(private: MadeUpShares) -> None:
@@ -80,7 +85,7 @@ def test_every_ledger_is_told(private: MadeUpShares) -> None:
 def test_nothing_is_opened_but_weights(private: MadeUpShares) -> None:
     said = statement(private)
     assert "after each of" not in said["opened"]
-    assert "the weights of its own columns, as they are" in said["opened"]
+    assert "the weights of its own columns, not rounded" in said["opened"]
     assert "one bit" not in said["learnt-passive"]
     assert "made with noise of every data party" in said["learnt-active"]
 
@@ -89,7 +94,7 @@ def test_page_and_terminal(private: MadeUpShares, page: Callable[..., str]) -> N
     text = page()
     assert "Epsilon" in text
     assert "no differential privacy" not in text
-    assert "figures of test rows are no part of what epsilon pays for" in text
+    assert "epsilon does not pay for figures of test rows" in text
     lines = list(KIND.summary(private.submitted().content))
     assert ("budget", "shop: 3 of 8 spent on customers, 5 left") in lines
     assert [text for what, text in lines if what == "privacy"] == [

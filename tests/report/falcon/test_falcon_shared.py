@@ -1,4 +1,4 @@
-"""The report of a training whose weights stay in shares: who holds what, and nothing of opened weights."""
+"""The report of a training whose weights stay in shares: who has what, and no word of opened weights."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ def test_the_statement_says_who_holds_what(shares: MadeUpShares) -> None:
     assert [section["topic"] for section in shares.submitted().content["privacy_statement"]] == TOPICS
     held = text_of(shares, "weights")
     assert (
-        "bank, post and shop each keep how their own columns are scaled, and their shares of all weights, their MACs"
+        "bank, post and shop each keep the scaling of their own columns, and their shares of all weights, their MACs"
         in held
     )
-    assert "notary keeps nothing: each prediction has seeds and a MAC key of its own" in held
-    assert "counts what the end of a training tells of its labels, and nothing else of this training" in held
-    assert "No weight, to nobody." in text_of(shares, "opened")
+    assert "notary keeps nothing: each prediction has its own seeds and MAC key" in held
+    assert "counts what the end of a training reveals about its labels, and nothing else of this training" in held
+    assert "No weight was opened to anybody." in text_of(shares, "opened")
     assert text_of(shares, "learnt-active").startswith("No weight, not even of its own columns")
-    assert "short of one, nothing of it" in text_of(shares, "collusion")
-    assert "no epsilon bounds what figures of test rows tell" in text_of(shares, "promise")
+    assert "without the shares of one of them, they have nothing of it" in text_of(shares, "collusion")
+    assert "no epsilon bounds what figures of test rows reveal" in text_of(shares, "promise")
 
 
 def test_what_is_said_of_opened_weights_is_not_said(shares: MadeUpShares) -> None:
@@ -39,8 +39,8 @@ def test_what_is_said_of_opened_weights_is_not_said(shares: MadeUpShares) -> Non
 
 def test_the_page(shares: MadeUpShares) -> None:
     text = page_text(shares.with_(**SHARED).submitted().html_path.read_text("utf-8"))
-    assert "Nobody has it: no weight was opened." in text
-    assert "Bits of a label 0 in weights: nobody has one" in text
+    assert "Nobody has the model: no weight was opened." in text
+    assert "Bits of a label 0 in weights: nobody has a weight" in text
     assert "its shares" in text
     assert "Opened weights" not in text
     assert "model.json" not in text

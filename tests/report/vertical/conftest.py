@@ -1,4 +1,4 @@
-"""A vertical training that nobody ran: what its parties would have told and written."""
+"""A vertical training that nobody ran, with the reports and files that its parties would have made."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ EVALUATION: dict[str, Any] = {
 }
 OF_THE_ACTIVE_PARTY = {"lift", "calibration", "ranking", "histogram", "average_precision"}
 VALUES: dict[str, Any] = {"rows": 240, "mse": 3.25, "mae": 1.1312, "r2": 0.7153}
-# As `blindfit.parties.taylor.data_party._report` makes it; test_content.py holds the two together.
+# Same content as `blindfit.parties.taylor.data_party._report` makes; test_content.py compares the two.
 PARTY_REPORT: dict[str, Any] = {
     "session": SESSION,
     "party": "bank",
@@ -90,7 +90,7 @@ WEIGHTS = {
 
 
 def shown_of(report: dict[str, Any]) -> dict[str, ParameterValue]:
-    """Return what the party that wrote this report shows to the coordinator."""
+    """Return the figures of this report that its party shows to the coordinator."""
     return VerticalReport(
         members=report["members"],
         rows=RowFigures(**report["rows"]),
@@ -100,7 +100,7 @@ def shown_of(report: dict[str, Any]) -> dict[str, ParameterValue]:
         privacy=None if report["privacy"] is None else Charged(**report["privacy"]),
         dataset=report["dataset"],
         timing=TimingFigures(**report["timing"]),
-    ).shown_to_coordinator()
+    ).fields_for_coordinator()
 
 
 @dataclass
@@ -114,7 +114,7 @@ class MadeUpTraining:
     intercept: float = -0.931745
     report: dict[str, Any] = field(default_factory=lambda: copy.deepcopy(PARTY_REPORT))
     losses: tuple[str, ...] = ("0.611230", "0.542110", "0.520010", "0.519020")
-    settings: dict[str, Any] = field(default_factory=dict)  # of the job
+    settings: dict[str, Any] = field(default_factory=dict)  # settings of the job
     protocol: str = "taylor"
     session_id: str = SESSION
 
@@ -137,7 +137,7 @@ class MadeUpTraining:
         parties = {
             n: {"role": role, "dataset": "" if role == "key-node" else "loans"} for n, role in self.roles.items()
         }
-        # Names that the job file would refuse reach the page all the same: it must not rely on that.
+        # Names that the job file would refuse reach the page: it must not rely on the job file.
         return renamed(read_job({"protocol": self.protocol, "parties": parties, **self.settings}), self.name)
 
     def session(self, **changes: ParameterValue) -> JobSession:
@@ -157,7 +157,7 @@ class MadeUpTraining:
         return {"fit.epochs": 4, "fit.losses": self.losses, "rows.common": 1200, "key_bits": 2048}
 
     def report_of(self, party: str) -> dict[str, Any]:
-        """What the party writes into its own directory."""
+        """Return what the party writes into its own directory."""
         own = copy.deepcopy(self.report) | {"party": party, "role": self.roles[party], "members": self.roles}
         own["job"] = self.job().parameters.to_parameters()
         own["rows"]["features"] = len(self.weights[party])
@@ -187,7 +187,7 @@ class MadeUpTraining:
         return directory
 
     def written(self, **changes: ParameterValue) -> Written:
-        """Of a run on this machine; `changes` are of the rows of all."""
+        """Write the report of a run on this machine; `changes` concern the rows of all parties."""
         for name, value in changes.items():
             table, _, field = name.partition("__")
             self.report[table][field] = value
@@ -196,7 +196,7 @@ class MadeUpTraining:
         return write_report(self.session(**changes), self.out, list(self.roles))
 
     def submitted(self, **changes: ParameterValue) -> Written:
-        """Of parties elsewhere."""
+        """Write the report for parties elsewhere."""
         return write_report(self.session(**changes), self.out, [])
 
 

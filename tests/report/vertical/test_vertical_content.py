@@ -1,4 +1,4 @@
-"""report.json of a vertical training: strict, complete, and without what the coordinator may not know."""
+"""report.json of a vertical training is strict and complete, and has nothing that the coordinator may not know."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ def test_a_run_here_holds_everything(training: MadeUpTraining) -> None:
     assert (content["name"], content["protocol"], content["state"]) == ("loans", "taylor", "DONE")
     assert content["seconds"] == {"launch": 1.2, "set_up": 0.3, "job": 9.5}
     assert content["job"]["taylor"]["batch_rows"] == "auto"  # a default
-    assert {"walr", "predict", "coordinator"}.isdisjoint(content["job"])  # nor what does nothing here
+    # tables without an effect here are not there either
+    assert {"walr", "predict", "coordinator"}.isdisjoint(content["job"])
     assert {name: party["role"] for name, party in content["parties"].items()} == ROLES
     assert content["parties"]["bank"]["summary"]["rows"].keys() == PARTY_REPORT["rows"].keys() - {
         "shrunk",
@@ -97,7 +98,7 @@ def test_no_number_that_json_does_not_have(training: MadeUpTraining, number: flo
 @pytest.mark.parametrize("losses", [("0.6", "nan"), ("0.6", "inf"), ("much",), (True,), "0.6"])
 def test_losses_are_finite_numbers(training: MadeUpTraining, losses: Any) -> None:
     training.losses = losses
-    with pytest.raises(DataError, match=r"what notary reports: fit\.losses is not a list of finite numbers"):
+    with pytest.raises(DataError, match=r"the report of notary: fit\.losses is not a list of finite numbers"):
         training.submitted()
     assert not training.out.exists()
 
@@ -105,16 +106,16 @@ def test_losses_are_finite_numbers(training: MadeUpTraining, losses: Any) -> Non
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"rows__trained": 1.5}, "what bank reports: rows.trained is not an integer"),
-        ({"fit__epochs": "many"}, "what bank reports: fit.epochs is not an integer"),
-        ({"rows__dropped_columns": "same"}, "what bank reports: rows.dropped_columns is not a list of texts"),
-        ({"evaluation__auc": "good"}, "what bank reports: evaluation.auc is not a finite number"),
+        ({"rows__trained": 1.5}, "the report of bank: rows.trained is not an integer"),
+        ({"fit__epochs": "many"}, "the report of bank: fit.epochs is not an integer"),
+        ({"rows__dropped_columns": "same"}, "the report of bank: rows.dropped_columns is not a list of texts"),
+        ({"evaluation__auc": "good"}, "the report of bank: evaluation.auc is not a finite number"),
         (
             {"evaluation__confusion.true_positives": 0.5},
-            "what bank reports: evaluation.confusion.true_positives is not",
+            "the report of bank: evaluation.confusion.true_positives is not",
         ),
-        ({"timing__train_s": "long"}, "what bank reports: timing.train_s is not a finite number"),
-        ({"peak_memory_mib": "big"}, "what bank reports: peak_memory_mib is not a finite number"),
+        ({"timing__train_s": "long"}, "the report of bank: timing.train_s is not a finite number"),
+        ({"peak_memory_mib": "big"}, "the report of bank: peak_memory_mib is not a finite number"),
     ],
 )
 def test_a_summary_of_another_type_names_party_and_figure(
@@ -134,7 +135,7 @@ def test_what_is_missing_is_named(training: MadeUpTraining, party: str, figure: 
     del session.summaries[party][figure]
     with pytest.raises(DataError) as raised:
         write_report(session, training.out, [])
-    assert str(raised.value) == f"what {party} reports: {figure} is missing"
+    assert str(raised.value) == f"the report of {party}: {figure} is missing"
 
 
 @pytest.mark.parametrize("told", [True, 1.5, "auc", ("auc",)])
@@ -143,14 +144,14 @@ def test_figures_that_are_no_table(training: MadeUpTraining, told: Any) -> None:
     for figure in [name for name in session.summaries["bank"] if name.startswith("evaluation.")]:
         del session.summaries["bank"][figure]
     session.summaries["bank"]["evaluation"] = told
-    with pytest.raises(DataError, match=r"^what bank reports has no table evaluation$"):
+    with pytest.raises(DataError, match=r"^the report of bank has no table evaluation$"):
         write_report(session, training.out, [])
 
 
 def test_no_promise_without_its_figures(training: MadeUpTraining) -> None:
     session = training.with_label_dp().session()
     del session.summaries["bank"]["privacy.noise_multiplier"]
-    with pytest.raises(DataError, match=r"what bank reports: privacy\.noise_multiplier is missing"):
+    with pytest.raises(DataError, match=r"the report of bank: privacy\.noise_multiplier is missing"):
         write_report(session, training.out, [])
 
 
@@ -158,7 +159,7 @@ def test_no_promise_without_its_figures(training: MadeUpTraining) -> None:
 @pytest.mark.parametrize("points", ["much", [1.0], [{"share": 0.1, "probability": 0.1}], [{"share": "x"}]])
 def test_curves_of_a_partys_own_file_are_checked(training: MadeUpTraining, curve: str, points: object) -> None:
     training.report["evaluation"][curve] = points
-    with pytest.raises(DataError, match="what bank reports"):
+    with pytest.raises(DataError, match="the report of bank"):
         training.written()
     assert not (training.out / "report.json").exists()
 
@@ -168,7 +169,7 @@ def test_curves_of_a_partys_own_file_are_checked(training: MadeUpTraining, curve
     [
         ([(3, 1), (2, 1)], "do not grow"),
         ([(3, 1), (3, 1)], "do not grow"),
-        ([(-1, 1)], "point 0 of ranking cannot be"),
+        ([(-1, 1)], "point 0 of ranking is impossible"),
         ([(3, 0)], "ends without rows of both classes"),
     ],
 )
@@ -176,7 +177,7 @@ def test_counts_of_a_ranking_must_be_counts(training: MadeUpTraining, points: li
     training.report["evaluation"]["ranking"] = [
         {"threshold": 0.5, "true_positives": true, "false_positives": false} for true, false in points
     ]
-    with pytest.raises(DataError, match=f"what bank reports.*{said}"):
+    with pytest.raises(DataError, match=f"the report of bank.*{said}"):
         training.written()
 
 
@@ -193,13 +194,13 @@ def test_counts_of_a_ranking_must_be_counts(training: MadeUpTraining, points: li
 )
 def test_a_point_that_no_rows_can_give_is_named(training: MadeUpTraining, curve: str, point: dict[str, Any]) -> None:
     training.report["evaluation"][curve] = [point]
-    with pytest.raises(DataError, match=f"what bank reports: point 0 of {curve} cannot be"):
+    with pytest.raises(DataError, match=f"the report of bank: point 0 of {curve} is impossible"):
         training.written()
     assert not (training.out / "report.json").exists()
 
 
 def test_there_is_no_report_of_an_unknown_protocol() -> None:
-    with pytest.raises(DataError, match="no report of a job of the protocol 'magic'"):
+    with pytest.raises(DataError, match="a 'magic' job has no report"):
         kind_of("magic")
 
 
@@ -224,7 +225,7 @@ def test_the_smallest_batch_is_that_of_the_plan(training: MadeUpTraining, traine
 @pytest.mark.parametrize("private", [False, True])
 @pytest.mark.parametrize("evaluation", [EVALUATION, VALUES, None])
 def test_what_a_data_party_reports_is_understood(training: MadeUpTraining, private: bool, evaluation: Any) -> None:
-    """Holds PARTY_REPORT, which stands for it in these tests, to the shape of the real one."""
+    """The test compares PARTY_REPORT, its stand-in in these tests, with the shape of the real report."""
     if private:
         training.with_label_dp()
     made, report = _report_of_a_party(private, evaluation)
@@ -234,7 +235,7 @@ def test_what_a_data_party_reports_is_understood(training: MadeUpTraining, priva
     if private:
         assert report["privacy"].keys() == PRIVACY.keys()
     session = training.session()
-    session.summaries["bank"] = made.shown_to_coordinator()
+    session.summaries["bank"] = made.fields_for_coordinator()
     facts = figures_of(write_report(session, training.out, []).content)
     assert (report["rows"]["dropped_columns"], report["rows"]["shrunk"]) == (["same"], 7)
     assert (facts.rows["bank"].dropped_columns, facts.rows["bank"].shrunk) == (None, None)

@@ -44,7 +44,7 @@ def test_the_page_shows_the_key_figures(page) -> None:
         "Average precision",
         "0.8612",
         "0.7982 (0.715 to 0.862)",
-        "81.2 %",
+        "81.2%",
     ):
         assert shown in text
     for heading in (
@@ -136,7 +136,7 @@ def test_under_label_dp_the_evaluation_stays_where_the_labels_are(training: Made
         (
             {"align": {"method": "linkage", "fields": ["name", "born:date", "postcode"]}},
             0,
-            "after linkage nobody is told",
+            "after linkage nobody learns",
         ),
     ],
 )
@@ -152,7 +152,7 @@ def test_without_an_evaluation_the_page_says_why(
 
 @pytest.mark.parametrize(
     ("slope", "offset", "told"),
-    [(2.0, -0.25, "log odds x 2 -0.25: as trained they were 50 %"), (1.0, 0.0, "too few, or told too little")],
+    [(2.0, -0.25, "log odds x 2 -0.25: as trained, log odds were 50%"), (1.0, 0.0, "too few, or carried too little")],
 )
 def test_after_linkage_the_active_partys_page_tells_the_calibration(
     training: MadeUpTraining, slope: float, offset: float, told: str
@@ -188,10 +188,10 @@ def test_constant_columns_are_named(training: MadeUpTraining) -> None:
     [
         (
             "leverage",
-            "taylor.unsafe, leverage): rows that stand out: a gradient can tell a single row's label or score.",
+            "taylor.unsafe, leverage): rows that stand out: a gradient can reveal a single row's label or score.",
         ),
         ("label-bits", "more passive columns than a batch hides labels from"),
-        ("no-jitter", "labels without jitter: a few batches can give away every label"),
+        ("no-jitter", "labels without jitter: a few batches can reveal every label"),
         ("small-hold-out", "a hold-out loss of few rows, which the key node reads"),
         ("class-weights", "class weights, which differences of gradients show, and labels with them"),
     ],
@@ -206,8 +206,8 @@ def test_an_unsafe_flag_is_prominent(training: MadeUpTraining, flag: str, cautio
 @pytest.mark.parametrize(
     ("losses", "caution"),
     [
-        (("0.69", "0.6", "0.55", "0.5"), "The hold-out loss still fell, by 0.05 in the last of 4 epochs"),
-        (("0.6", "0.5", "0.7", "0.9"), "The hold-out loss was 0.5 after epoch 2 and 0.9 in the end"),
+        (("0.69", "0.6", "0.55", "0.5"), "The hold-out loss still fell by 0.05 in the last of 4 epochs"),
+        (("0.6", "0.5", "0.7", "0.9"), "The hold-out loss was 0.5 after epoch 2 and 0.9 at the end"),
     ],
 )
 def test_losses_that_say_something(training: MadeUpTraining, losses: tuple[str, ...], caution: str) -> None:
@@ -221,7 +221,7 @@ def test_losses_that_say_something(training: MadeUpTraining, losses: tuple[str, 
     [
         (4, ("0.69", "0.6", "0.55", "0.5"), "hold-out loss 0.5"),
         (20, ("0.69", "0.5", "0.51", "0.52"), "hold-out loss 0.52, no longer falling"),
-        (4, (), "as many as were asked for"),
+        (4, (), "the number that the job asked for"),
         (20, (), "the hold-out loss no longer fell"),
     ],
 )
@@ -230,15 +230,15 @@ def test_why_training_ended(training: MadeUpTraining, epochs: int, losses: tuple
     training.losses = losses
     text = Elements(training.written().html_path.read_text("utf-8")).text
     assert said in text
-    assert ("as many as were asked for" in text) == (said == "as many as were asked for")
+    assert ("the number that the job asked for" in text) == (said == "the number that the job asked for")
     assert ("no longer f" in text) == (epochs > 4)
 
 
 @pytest.mark.parametrize(
     ("changes", "caution"),
     [
-        ({"rows__test": 40}, "The model was tested on 40 rows alone"),
-        ({"rows__shrunk": 78}, "78 training rows of bank (10 %) stood out among its 3 features"),
+        ({"rows__test": 40}, "The model was tested on only 40 rows"),
+        ({"rows__shrunk": 78}, "78 training rows of bank (10%) stood out among its 3 features"),
     ],
 )
 def test_other_cautions(page, changes: dict[str, Any], caution: str) -> None:
@@ -262,7 +262,7 @@ def test_a_large_delta(training: MadeUpTraining) -> None:
 
 def test_no_caution_where_all_is_well(page) -> None:
     assert "Read this first" not in page()
-    assert "Read this first" not in page(rows__shrunk=39)  # 5 % of 780
+    assert "Read this first" not in page(rows__shrunk=39)  # 5% of 780
 
 
 # --- plots -----------------------------------------------------------------------------------------------
@@ -285,7 +285,7 @@ def test_weights_of_all_parties_are_on_one_scale() -> None:
 def test_losses_after_a_linkage_are_called_shares_of_the_first() -> None:
     plot = loss_plot([1.0, 0.8], 100, relative=True)
     assert plot is not None
-    assert "as a share of that after the first" in plot.note
+    assert "as a share of the loss after the first" in plot.note
 
 
 @pytest.mark.parametrize("losses", [[], [0.7]])
@@ -353,7 +353,7 @@ def test_a_partys_own_page(training: MadeUpTraining, tmp_path: Path, party: str,
     for shown in (*training.weights[party], "taylor.batch_rows", "What notary (key node) learnt", "model.json"):
         assert shown in elements.text
     assert ("0.8731" in elements.text) == is_active
-    assert "bank keeps it, in its own report" in elements.text or is_active
+    assert "bank keeps the evaluation in its own report" in elements.text or is_active
     if private:
         assert ("Privacy budget" in elements.text) == is_active
         assert "epsilon = 2" in elements.text
@@ -372,12 +372,12 @@ def test_a_partys_own_page_without_its_model(training: MadeUpTraining, tmp_path:
         (
             "report.json",
             '{"party": "bank", "job": {"protocol": "taylor"}}',
-            "is not the report of an active party, nor",
+            "is not the report of an active or a passive party",
         ),
         (
             "report.json",
             '{"party": "bank", "job": {"protocol": "magic"}}',
-            "no report of a job of the protocol 'magic'",
+            "a 'magic' job has no report",
         ),
         ("model.json", "{}", "model"),
         ("model.json", '{"format": "blindfit-walr-model-1"}', "model"),

@@ -1,4 +1,4 @@
-"""The privacy statement of a vertical training: each claim is there when it holds, and only then."""
+"""The privacy statement of a vertical training has each claim if it holds, and only then."""
 
 from __future__ import annotations
 
@@ -80,17 +80,21 @@ def test_epsilon_too_holds_against_those_who_follow_the_protocol(training: MadeU
 
 def test_defences_say_what_they_are_worth(training: MadeUpTraining) -> None:
     said = text_of(training, "defences")
-    assert "standard deviation 0.25 to each label's term" in said
+    assert "standard deviation 0.25 to the term of each label" in said
     # Two passive columns: log2(1 + 1 / (4 / 16)) bits.
-    assert "at most 2 bits about its labels, 128 or more, to all 2 passive columns together" in said
+    assert "at most 2 bits about its labels, which are 128 or more, to all 2 passive columns together" in said
 
 
 @pytest.mark.parametrize(
     ("settings", "off", "said"),
     [
-        ({"jitter": 0.0, "unsafe": ["no-jitter"]}, "Jitter (off)", "bank added nothing to its labels' terms"),
-        ({"gradient_noise": 0.0, "unsafe": ["no-gradient-noise"]}, "Noisy gradients (off)", "decrypted gradients as"),
-        ({"unsafe": ["leverage"]}, "Leverage limit (off)", "trained on as they are"),
+        ({"jitter": 0.0, "unsafe": ["no-jitter"]}, "Jitter (off)", "bank added no noise to the terms of its labels"),
+        (
+            {"gradient_noise": 0.0, "unsafe": ["no-gradient-noise"]},
+            "Noisy gradients (off)",
+            "decrypted gradients without noise",
+        ),
+        ({"unsafe": ["leverage"]}, "Leverage limit (off)", "rows that a party's gradient singles out without a change"),
     ],
 )
 def test_a_defence_that_is_off(training: MadeUpTraining, settings: dict[str, Any], off: str, said: str) -> None:
@@ -104,7 +108,7 @@ def test_a_defence_that_is_off(training: MadeUpTraining, settings: dict[str, Any
 def test_how_many_rows_stood_out_is_told_their_owner_alone(training: MadeUpTraining) -> None:
     training.report["rows"]["shrunk"] = 5
     assert "Here 5 of bank" in text_of(training, "defences", here=True)
-    assert "How many is in each party's own report" in text_of(training, "defences")
+    assert "The numbers are in each party's own report" in text_of(training, "defences")
 
 
 # --- under label DP --------------------------------------------------------------------------------------------
@@ -112,20 +116,20 @@ def test_how_many_rows_stood_out_is_told_their_owner_alone(training: MadeUpTrain
 
 def test_the_figures_are_the_trainings(training: MadeUpTraining) -> None:
     training.with_label_dp()
-    assert "the label of one row, a loan: from everybody but bank" in text_of(training, "unit")
+    assert "the label of one row, a loan, against everybody but bank" in text_of(training, "unit")
     assert "e^epsilon = 7.389" in text_of(training, "epsilon")
     assert "here 1/960" in text_of(training, "delta")
-    assert "however many epochs run" in text_of(training, "mechanism")
+    assert "For any number of epochs" in text_of(training, "mechanism")
     assert "jitter" not in text_of(training, "mechanism").lower()
     composed = text_of(training, "composition")
     assert "After this job epsilon 3 is spent; 5 is left." in composed
-    assert "publishing them is a release of its own" in composed
+    assert "publishing them is a separate release" in composed
 
 
 def test_what_protects_features_is_on_under_label_dp_too(training: MadeUpTraining) -> None:
     said = text_of(training.with_label_dp(), "mechanism")
-    assert "adds noise of standard deviation 1 to every coordinate of a batch's sum, anew in each epoch;" in said
-    assert "Each party shortens those of its rows that its gradient would single out" in said
+    assert "adds noise of standard deviation 1 to every coordinate of a batch's sum, new in each epoch;" in said
+    assert "Each party shortens its rows that its gradient would single out" in said
     assert "Bounded labels" not in said
     sentences = shown(training, here=False)
     assert "noisy gradients, leverage limit, kept batches and masks protect features" in " ".join(sentences.split())
@@ -134,11 +138,11 @@ def test_what_protects_features_is_on_under_label_dp_too(training: MadeUpTrainin
 def test_what_protects_features_may_be_off_under_label_dp(training: MadeUpTraining) -> None:
     training.with_label_dp().settings["taylor"] = {"gradient_noise": 0.0, "unsafe": ["no-gradient-noise", "leverage"]}
     said = text_of(training, "mechanism")
-    assert "Noisy gradients (off): notary added nothing anew in each epoch" in said
+    assert "Noisy gradients (off): notary drew no new noise in each epoch" in said
     assert "Leverage limit (off)" in said
     assert [c.split(":")[0] for c in cautions(training.submitted()) if "taylor.unsafe" in c] == [
-        "Unsafe, and allowed by the job (taylor.unsafe, no-gradient-noise)",
-        "Unsafe, and allowed by the job (taylor.unsafe, leverage)",
+        "Unsafe, but allowed by the job (taylor.unsafe, no-gradient-noise)",
+        "Unsafe, but allowed by the job (taylor.unsafe, leverage)",
     ]
 
 
@@ -146,13 +150,13 @@ def test_numbers_are_clipped_to_their_public_range(training: MadeUpTraining) -> 
     training.with_label_dp().settings["taylor"] = {"model": "linear"}
     assert "bank clips its labels to a public range" in text_of(training, "mechanism")
     # twice the noise of classes: a label changes b y by 2
-    assert "The standard deviation of what is kept is 12.21 in every" in text_of(training, "noise")
+    assert "The standard deviation of the kept noise is 12.21 in every" in text_of(training, "noise")
 
 
 def test_how_many_labels_were_clipped_is_in_the_active_partys_report_alone(training: MadeUpTraining) -> None:
     training.report["labels"] = {"clipped": 3, "range": [0.0, 100.0]}
     (here,) = [c for c in cautions(training.written()) if "clipped" in c]
-    assert here.startswith("3 labels of bank lay outside 0 .. 100, and entered the training clipped")
+    assert here.startswith("3 labels of bank lay outside 0 to 100, and training used their clipped values")
     assert not [c for c in cautions(training.submitted()) if "clipped" in c]
     training.report["labels"] = {"clipped": 3, "range": None}
     assert "far from their mean" in " ".join(cautions(training.written()))
@@ -161,7 +165,7 @@ def test_how_many_labels_were_clipped_is_in_the_active_partys_report_alone(train
 def test_the_noise_is_what_the_key_node_adds(training: MadeUpTraining) -> None:
     """R = 1.25 sqrt(6), 5 features and the intercept; a label changes b y by 1; the multiplier is 1.994."""
     said = text_of(training.with_label_dp(), "noise")
-    assert "The standard deviation of what is kept is 6.105 in every coordinate of a batch's sum, 1.994 times" in said
+    assert "The standard deviation of the kept noise is 6.105 in every coordinate of a batch's sum, 1.994 times" in said
     assert "0.05087 in the mean over the smallest batch, of 120 rows" in said
 
 
@@ -169,10 +173,10 @@ def test_the_noise_is_what_the_key_node_adds(training: MadeUpTraining) -> None:
 
 
 def test_one_passive_party_cannot_hide_its_part(training: MadeUpTraining) -> None:
-    assert "it sees no passive party's own" in text_of(training, "learnt-active")
+    assert "it does not see the part of a passive party" in text_of(training, "learnt-active")
     training.with_roles(bank="active", shop="passive", notary="key_node")
-    assert "The score less its own part is shop's part" in text_of(training, "learnt-active")
-    assert "shop alone learns of a batch" in text_of(training, "collusion")
+    assert "The score minus its own part is shop's part" in text_of(training, "learnt-active")
+    assert "shop by itself learns at most" in text_of(training, "collusion")
 
 
 def test_passive_parties_are_named(training: MadeUpTraining) -> None:
@@ -193,10 +197,10 @@ def test_alignment_by_ids_or_by_likeness(training: MadeUpTraining) -> None:
     training.with_roles(bank="active", shop="passive", notary="key_node")
     training.report |= {"evaluation": None}
     training.report["rows"]["test"] = 0
-    assert "no message says how many, or which" in text_of(training, "learnt-passive")
+    assert "No message states how many rows match, or which" in text_of(training, "learnt-passive")
     assert "Keyed filters" in text_of(training, "learnt-key-node")
     assert "scores of the test rows" not in text_of(training, "learnt-active")
-    assert "could also guess the other's records" in text_of(training, "collusion")
+    assert "could also guess the records of the other" in text_of(training, "collusion")
 
 
 def test_without_a_hold_out_loss_nobody_learnt_one(training: MadeUpTraining) -> None:
@@ -220,20 +224,20 @@ def test_the_coordinator_of_one_machine_sees_more(training: MadeUpTraining) -> N
 def test_a_key_node_that_colludes_reads_labels(training: MadeUpTraining) -> None:
     said = text_of(training, "collusion")
     assert "With post or shop it reads scores and labels of the training rows;" in said
-    assert "whatever epsilon is" in text_of(training.with_label_dp(), "collusion")
+    assert "at any epsilon" in text_of(training.with_label_dp(), "collusion")
 
 
 def test_passive_parties_together(training: MadeUpTraining) -> None:
     assert "at most the bits that the bound counts" in text_of(training, "collusion")
     training.settings["taylor"] = {"unsafe": ["label-bits"]}
-    assert "the bound on what a batch gives away was switched off" in text_of(training, "collusion")
+    assert "the bound on what a batch reveals was switched off" in text_of(training, "collusion")
     del training.settings["taylor"]
-    assert "no more of the labels than epsilon and delta allow" in text_of(training.with_label_dp(), "collusion")
+    assert "no more about the labels than epsilon and delta allow" in text_of(training.with_label_dp(), "collusion")
 
 
 def test_what_is_out_of_the_model(training: MadeUpTraining) -> None:
     said = text_of(training, "out-of-model")
-    assert "A passive party that submits another ciphertext" in said
+    assert "If a passive party submits another ciphertext" in said
     assert "A key node that colludes" in said
     assert "shorten its rows" not in said
     assert "shorten its rows" in text_of(training.with_label_dp(), "out-of-model")
@@ -273,7 +277,7 @@ def test_the_summary_in_the_terminal(training: MadeUpTraining) -> None:
 def test_the_terminal_under_label_dp(training: MadeUpTraining) -> None:
     text = shown(training.with_label_dp(), here=False)
     for part in (
-        "known to bank alone",
+        "known only to bank",
         "epsilon 2, delta 1e-05, the label of one row, a loan",
         "3 of 8 spent on customers, 5 left",
         "kept by shop",

@@ -15,7 +15,7 @@ from blindfit.coordinator.init.guess import guess_table, open_table
 from blindfit.coordinator.init.places import Place
 from blindfit.coordinator.simulate.cut import Cut
 from blindfit.coordinator.simulate.quality import Quality, quality_of
-from blindfit.coordinator.simulate.results import ALONE, CONSTANT, JOINED
+from blindfit.coordinator.simulate.results import ACTIVE_ONLY, CONSTANT, JOINED
 from blindfit.parties.data.opening import open_source
 from blindfit.parties.data.settings import DatasetSettings
 from blindfit.parties.taylor.settings import LINEAR, TaylorSettings
@@ -37,7 +37,7 @@ def baselines(cut: Cut) -> Mapping[str, Quality]:
     joined, mean = _fit(cut, cut.joined_table)
     alone, _ = _fit(cut, cut.table_of_active)
     constant = np.full(len(cut.held_out.truth), mean)
-    scores = {JOINED: joined, ALONE: alone, CONSTANT: constant}
+    scores = {JOINED: joined, ACTIVE_ONLY: alone, CONSTANT: constant}
     return {name: quality_of(cut.held_out.truth, found, is_linear=cut.is_linear) for name, found in scores.items()}
 
 

@@ -18,7 +18,7 @@ from blindfit.coordinator.report.plots import (
     svg_of,
 )
 from blindfit.coordinator.simulate.recommendation import NAMES
-from blindfit.coordinator.simulate.results import ALONE, CONSTANT, JOINED, Results, Row
+from blindfit.coordinator.simulate.results import ACTIVE_ONLY, CONSTANT, JOINED, Results, Row
 from blindfit.coordinator.terminal.wording import duration, size
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ MARKS = {  # a system looks the same in every picture: colour and marker
     "label-dp": (NEGATIVE, "D"),
     "dp-lr": (INK, "v"),
 }
-LINES = {JOINED: (INK, "--"), ALONE: (MUTED, "-."), CONSTANT: (MUTED, ":")}
+LINES = {JOINED: (INK, "--"), ACTIVE_ONLY: (MUTED, "-."), CONSTANT: (MUTED, ":")}
 ASIDE = 1.04  # distance of two systems at one epsilon, as a factor
 ROOM = 1.6  # beyond the outer points of a logarithmic axis, as a factor
 MOST_TICKS = 5

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from blindfit.coordinator.simulate.results import ALONE, CONSTANT, JOINED, Results, Row, Spread
+from blindfit.coordinator.simulate.results import ACTIVE_ONLY, CONSTANT, JOINED, Results, Row, Spread
 from blindfit.coordinator.terminal.wording import duration, join_names, size
 
 NAMES = {"auc": "AUC", "log_loss": "log loss", "r2": "R2"}
@@ -77,14 +77,14 @@ def _warn_of_little_gain(results: Results) -> Iterator[str]:
     """Yield a warning if the columns of the other parties add little, because no system can gain much then."""
     fits = results.baselines
     name = results.main
-    if not all(fit in fits and name in fits[fit] for fit in (JOINED, ALONE)):
+    if not all(fit in fits and name in fits[fit] for fit in (JOINED, ACTIVE_ONLY)):
         return
-    joined, alone = fits[JOINED][name], fits[ALONE][name]
-    gain = joined.mean - alone.mean
-    if gain <= max(joined.std or 0.0, alone.std or 0.0):
+    joined, active_only = fits[JOINED][name], fits[ACTIVE_ONLY][name]
+    gain = joined.mean - active_only.mean
+    if gain <= max(joined.std or 0.0, active_only.std or 0.0):
         yield (
             "The columns of the other parties add little: without any privacy the joined fit has "
-            f"{_text(name, joined)}, and only the active party's columns give {_text(name, alone)}."
+            f"{_text(name, joined)}, and only the active party's columns give {_text(name, active_only)}."
         )
 
 
@@ -141,7 +141,7 @@ def _bar(results: Results) -> str:
     """Return what a setting must beat: the active party only or the constant, with the figure."""
     name = results.main
     fits: Mapping[str, Mapping[str, Spread]] = results.baselines
-    known = [fit for fit in (ALONE, CONSTANT) if name in fits.get(fit, {})]
+    known = [fit for fit in (ACTIVE_ONLY, CONSTANT) if name in fits.get(fit, {})]
     if not known:
         return "the active party only"
     best = max(known, key=lambda fit: fits[fit][name].mean)

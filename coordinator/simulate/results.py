@@ -10,7 +10,7 @@ from blindfit.coordinator.simulate.kept import Done, Failed, Repeat, Run
 from blindfit.coordinator.terminal.titles import TITLES
 
 TIMES = 10  # factor of the rows in the forecast
-JOINED, ALONE, CONSTANT = "joined, no privacy", "active party only", "constant"
+JOINED, ACTIVE_ONLY, CONSTANT = "joined, no privacy", "active party only", "constant"
 FIGURES = ("auc", "log_loss", "r2")
 MAIN = ("auc", "r2")  # one of them ranks; larger is better
 
@@ -133,7 +133,7 @@ def gather(ended: Mapping[Run, Done | Failed], repeats: Mapping[int, Repeat], or
             of_it = {run: end for run, end in ended.items() if (run.system, run.epsilon) == (system, epsilon)}
             rows.append(_row(system, epsilon, of_it, repeats))
     cuts = list(repeats.values())
-    fits = [fit for fit in (JOINED, ALONE, CONSTANT) if all(fit in cut.quality for cut in cuts)]
+    fits = [fit for fit in (JOINED, ACTIVE_ONLY, CONSTANT) if all(fit in cut.quality for cut in cuts)]
     return Results(tuple(rows), {fit: _spreads(cut.quality[fit] for cut in cuts) for fit in fits}, len(cuts))
 
 
@@ -188,7 +188,7 @@ def _gain(done: Mapping[Run, Done], repeats: Mapping[int, Repeat]) -> Spread | N
 
 def _gain_of(end: Done, repeat: Repeat) -> float | None:
     name = next((name for name in MAIN if name in end.quality), "")
-    others = [repeat.quality[fit][name] for fit in (ALONE, CONSTANT) if name in repeat.quality.get(fit, {})]
+    others = [repeat.quality[fit][name] for fit in (ACTIVE_ONLY, CONSTANT) if name in repeat.quality.get(fit, {})]
     return end.quality[name] - max(others) if others else None
 
 

@@ -89,7 +89,7 @@ class LabelRegression:
     ) -> ReleasedLabels:
         server = session.with_role("measurement")
         released = await client.release_labels(
-            server.dataset,
+            description,
             rows.ids,
             mechanism_settings(session.job, description, server=server.name),
             release=session.job.required_privacy.release or FIRST_RELEASE,

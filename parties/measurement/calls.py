@@ -204,7 +204,7 @@ class MeasurementCalls:
 
     async def release_labels(
         self,
-        dataset: str,
+        description: pb.DatasetDescription,
         ids: Sequence[str],
         settings: MechanismSettings,
         *,
@@ -214,33 +214,17 @@ class MeasurementCalls:
         session: str = "",
         on_rows: Callable[[int], None] = lambda _: None,
     ) -> ReleasedLabels:
-        """Return noisy labels of these rows. The server draws them once and charges the whole dataset once.
+        """Return noisy labels of these rows, as `MeasurementClient.release_labels` does, from a dataset as described.
 
         Args:
-            dataset: name of the dataset at the server.
-            ids: ids of the rows, each once.
-            settings: mechanism, grid and epsilon of one row. The grid's ends are the dataset's declared label range.
-            release: name of the draw. Another name gives another draw of every label, and another charge.
-            max_rows_per_person: the most rows of one person that have a label, each charged; None takes the dataset's
-                own limit. It has no effect if the dataset's unit is a row.
-            receipt: newest receipt of this server that the caller has: statement and signature.
+            description: the dataset; `check_description` has passed it.
             session: id of the approved job; empty if the server approves no single jobs.
-            on_rows: called with the number of ids that were sent since the last call; with -1 when the request begins,
-                also again after a cut.
-
-        Raises:
-            BudgetExhausted, PolicyRefused, TooFewRows, LedgerBehind: before any id is sent.
-            DataError: an id came twice, or the server does not know it. Nothing was charged.
-            MalformedMessage: the server sent a label that its mechanism never gives.
-            TransportError: names the server and the step.
         """
-        description = await self.describe(dataset)
-        check_description(description, server=self._server)
         most = description.max_rows_per_person
         request = release_labels.step_1_open(
             ids,
             settings,
-            dataset=dataset,
+            dataset=description.dataset,
             snapshot=description.snapshot,
             release=release,
             max_rows_per_person=most if max_rows_per_person is None else max_rows_per_person,

@@ -378,7 +378,7 @@ class MeasurementClient:
         named = _ids_of(ids)
         description = await self._describe(dataset)
         released = await self._calls.release_labels(
-            dataset,
+            description,
             named,
             settings,
             release=release,
@@ -459,6 +459,7 @@ def _features_of(ids: Sequence[str], features: npt.ArrayLike) -> npt.NDArray[np.
 
     Raises:
         DataError: a value is not a number. Dates and texts are refused, because numpy would convert them silently.
+        RangeError: a number is not finite. It is found before any message, so no server learns that a row has one.
     """
     if np.ma.is_masked(features):
         raise DataError("features have masked values", hint="fill them, or leave their rows out")
@@ -476,6 +477,8 @@ def _features_of(ids: Sequence[str], features: npt.ArrayLike) -> npt.NDArray[np.
         raise DataError(f"features have {table.ndim} dimensions, not 2", hint="pass rows x columns")
     if len(table) != len(ids):
         raise DataError(f"there are {len(ids)} ids and {len(table)} rows of features", hint="pass one id for each row")
+    if not (finite := np.isfinite(table).all(axis=1)).all():
+        raise RangeError(f"row {int(np.argmin(finite)) + 1} of features has a number that is not finite")
     return table
 
 

@@ -109,7 +109,7 @@ class IndexTask:
     Args:
         number: number of its part or range; with the pass, it names the files that the task writes.
         directory: folder of all files that tasks leave.
-        alone: True if this is the only task of its pass, and its records are used in this process.
+        is_only: True if this is the only task of its pass, and its records are used in this process.
     """
 
     number: int
@@ -117,7 +117,7 @@ class IndexTask:
     label: str
     has_persons: bool
     held_records: int
-    alone: bool
+    is_only: bool
 
     def path(self, name: str) -> Path:
         return self.directory / f"{name}-{self.number:03}"
@@ -128,7 +128,7 @@ class IndexTask:
                 f"{self.directory}: the worker on {socket.gethostname()} does not see this folder",
                 hint="put data_dir on a disk that all workers of the cluster share, at the same path",
             )
-        return Buckets(self.path(name), dtype, self.held_records, may_hold=self.alone)
+        return Buckets(self.path(name), dtype, self.held_records, may_hold=self.is_only)
 
 
 @dataclass(frozen=True, repr=False)
@@ -384,7 +384,7 @@ class _Build:
         self.pieces: dict[str, list[Path]] = {}
 
     def read(self, reading: Reading, keys: IndexKeys) -> tuple[ContentDigest, list[Bucketed]]:
-        tasks = self._tasks(len(reading.parts), alone=not reading.in_parts)
+        tasks = self._tasks(len(reading.parts), is_only=not reading.in_parts)
         found = reading.workers.map(
             read_part, [(task, part, keys) for task, part in zip(tasks, reading.parts, strict=True)]
         )
@@ -416,13 +416,13 @@ class _Build:
         return int(first_numbers[-1])
 
     def _ranges(self, left: Sequence[Bucketed], workers: Workers) -> list[tuple[IndexTask, list[Bucketed]]]:
-        alone, n_rows = workers is THIS_PROCESS, sum(map(len, left))
-        ranges = even_slices(N_BUCKETS, 1 if alone else _n_tasks(n_rows, workers.count))
-        tasks = self._tasks(len(ranges), alone=alone)
+        is_only, n_rows = workers is THIS_PROCESS, sum(map(len, left))
+        ranges = even_slices(N_BUCKETS, 1 if is_only else _n_tasks(n_rows, workers.count))
+        tasks = self._tasks(len(ranges), is_only=is_only)
         return [(task, [each.part(of) for each in left]) for task, of in zip(tasks, ranges, strict=True)]
 
-    def _tasks(self, count: int, *, alone: bool) -> list[IndexTask]:
-        return [IndexTask(i, self._working, self.label, self.has_persons, HELD_RECORDS, alone) for i in range(count)]
+    def _tasks(self, count: int, *, is_only: bool) -> list[IndexTask]:
+        return [IndexTask(i, self._working, self.label, self.has_persons, HELD_RECORDS, is_only) for i in range(count)]
 
 
 def _put_together(pieces: Sequence[Path], path: Path, size_bytes: int) -> None:

@@ -210,7 +210,7 @@ class Servers:
         """Send the rows and return the answers. Of several errors, raise the first that is not about the connection."""
         await self._way.begin(rows, requests[0])
         asked = all_or_none(self._ask(*each, rows) for each in zip(self.servers, requests, strict=True))
-        answers = await beside(asked, self._prove())
+        answers = await await_with_proof(asked, self._prove())
         await self._way.end()
         aggregate = self._way.add_up(answers, requests[0])
         budgets = await all_or_none(server.client.budget(server.member.dataset) for server in self.servers)
@@ -241,7 +241,7 @@ class Servers:
         return await asyncio.to_thread(self._way.open_answer, aggregate, request, server=name)
 
 
-async def beside(answers: Awaitable[T], proof: Awaitable[None]) -> T:
+async def await_with_proof(answers: Awaitable[T], proof: Awaitable[None]) -> T:
     """Return the answers when they are complete. If the proof fails before that, raise its error."""
     asked, proving = asyncio.ensure_future(answers), asyncio.ensure_future(proof)
     try:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import Coroutine
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,6 +14,11 @@ import pandas as pd
 import pytest
 
 import blindfit
+from blindfit.algorithms.fixed_point import quantise_rows
+from blindfit.algorithms.privacy.gaussian import noise_multiplier
+from blindfit.algorithms.protocols import walr
+from blindfit.algorithms.protocols.walr.grid import auto_grid
+from tests.certificates import demo_authority, make_identity
 from tests.hints.following import refused
 from tests.ports import held_address
 from tests.world import World
@@ -116,3 +123,70 @@ def test_the_hints_about_ids_are_followed(client: blindfit.MeasurementClient) ->
     with refused("read the ids again as UTF-8"):
         wait_for(client.aggregate("labels", ["\ud800", *IDS[1:]], FEATURES, **ASKED))
     assert wait_for(client.aggregate("labels", IDS, FEATURES, **ASKED)).kept.all()
+
+
+def test_a_number_that_is_not_finite_sends_no_message(tmp_path: Path) -> None:
+    """A server must not learn from a request that ends early that one person's row has such a number."""
+    identity = make_identity(demo_authority(tmp_path), "shop")
+    nowhere = blindfit.MeasurementClient(identity, "meter", held_address(), reconnect_s=0.0)
+    features = np.where(np.arange(len(IDS))[:, None] == 6, np.inf, FEATURES)
+    with pytest.raises(blindfit.RangeError, match="row 7 of features has a number that is not finite"):
+        wait_for(nowhere.aggregate("labels", IDS, features, **ASKED))
+
+
+# --- what the name of a request reveals of one person's features
+
+
+CANDIDATES = (-1.5, -0.5, 0.25, 0.5, 1.5)
+
+
+def guess_a_value(found: blindfit.NoisyAggregate, snapshot: str) -> list[float]:
+    """Try out one value of the first row, as a reader of the ledger who knows all others; the name is in the ledger."""
+    grid = auto_grid(ASKED["norm_bound"], noise_multiplier("analytic", ASKED["epsilon"], ASKED["delta"]), 1)
+    asked = walr.ReleaseSettings("labels", snapshot, ASKED["epsilon"], ASKED["delta"], frac_bits=grid.frac_bits)
+    fits = []
+    for value in CANDIDATES:
+        features = FEATURES.copy()
+        features[0, 0] = value
+        rows = walr.ConsumerRows(tuple(IDS), quantise_rows(features, grid.norm_bound, grid.frac_bits))
+        if walr.step_1_open(rows, grid.norm_bound, asked).request_id == found.request_id:
+            fits.append(value)
+    return fits
+
+
+@pytest.mark.parametrize(("salt", "found"), [(b"", [0.25]), (bytes(range(32)), [])])
+def test_a_salt_keeps_values_from_being_tried_out(
+    client: blindfit.MeasurementClient, project: World, salt: bytes, found: list[float]
+) -> None:
+    features = FEATURES.copy()
+    features[0, 0] = 0.25
+    answer = wait_for(client.aggregate("labels", IDS, features, **ASKED, content_salt=salt))
+    assert project.ledger("meter")[-1].request_id == answer.request_id
+    assert guess_a_value(answer, wait_for(client.describe("labels")).snapshot) == found
+
+
+# --- two tables that differ in one person's label
+
+
+def views_before_a_charge(client: blindfit.MeasurementClient) -> list[object]:
+    """Return everything that the active party reads of a table before it pays for a release."""
+    described, budget = wait_for(client.describe("labels")), wait_for(client.budget("labels"))
+    views: list[object] = [replace(described, snapshot="", receipt_key=b""), budget]
+    for ids, features in ((["nobody", *IDS[1:]], FEATURES), (IDS[:10], FEATURES[:10])):
+        with pytest.raises(blindfit.BlindfitError) as refused:
+            wait_for(client.aggregate("labels", ids, features, **ASKED))
+        views.append((type(refused.value), str(refused.value)))
+    return [*views, wait_for(client.budget("labels"))]
+
+
+def test_a_label_changes_nothing_before_the_charge(client: blindfit.MeasurementClient, project: World) -> None:
+    first = views_before_a_charge(client)
+    project.stop()
+    labels = project.path("labels.csv").read_text().splitlines()
+    name, label = labels[1].split(",")
+    project.path("labels.csv").write_text("\n".join([labels[0], f"{name},{1 - int(label)}", *labels[2:]]) + "\n")
+    shutil.rmtree(project.path("state", "meter"))
+    project.start("meter")
+    assert views_before_a_charge(client) == first
+    spent = wait_for(client.aggregate("labels", IDS, FEATURES, **ASKED))
+    assert spent.kept.all()  # with the charge, the noisy sums may differ

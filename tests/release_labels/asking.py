@@ -20,4 +20,5 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
 async def ask(
     world: Any, ids: Any = NAMES, settings: Any = LAPLACE, consumer: str = "shop", **more: Any
 ) -> ReleasedLabels:
-    return await world.client(consumer).release_labels("prices", ids, settings, **more)
+    client = world.client(consumer)
+    return await client.release_labels(await client.describe("prices"), ids, settings, **more)

@@ -86,7 +86,7 @@ async def test_refusals_are_typed(open_counter: OpenCounter, authority: Path) ->
         with pytest.raises(CannotAnswer):
             await ask(world, [*NAMES, "nobody"])
         with pytest.raises(PolicyRefused):
-            await world.client().release_labels("visits", NAMES, LAPLACE)
+            await world.client().release_labels(pb.DatasetDescription(dataset="visits"), NAMES, LAPLACE)
         assert counter.charges == 0
         await ask(world)
         with pytest.raises(BudgetExhausted) as caught:

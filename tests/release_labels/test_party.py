@@ -46,7 +46,11 @@ def ask(project: World, ids: list[str] = IDS, **more: Any) -> ReleasedLabels:
     ca = project.path("ca")
     files = [ca / "shop" / name for name in ("certificate.pem", "key.pem", "authority.pem")]
     client = MeasurementCalls(load_identity(*files, ca / "crl.pem"), "meter", project.path("address").read_text())
-    return asyncio.run(client.release_labels("labels", ids, STAIRCASE, **more))
+
+    async def describe_and_ask() -> ReleasedLabels:
+        return await client.release_labels(await client.describe("labels"), ids, STAIRCASE, **more)
+
+    return asyncio.run(describe_and_ask())
 
 
 def test_a_killed_party_comes_back_with_the_same_labels(numbers: World) -> None:

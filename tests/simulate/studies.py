@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from blindfit.coordinator.simulate.kept import Done, Failed, Repeat, Run
-from blindfit.coordinator.simulate.results import ALONE, CONSTANT, JOINED, Results, gather
+from blindfit.coordinator.simulate.results import ACTIVE_ONLY, CONSTANT, JOINED, Results, gather
 
 
 def done(auc: float, seconds: float = 10.0, **more: object) -> Done:
@@ -28,7 +28,8 @@ def done(auc: float, seconds: float = 10.0, **more: object) -> Done:
 
 def repeat(joined: float = 0.9, alone: float = 0.7, constant: float = 0.5, **more: object) -> Repeat:
     quality = {
-        name: {"auc": auc, "log_loss": 0.6} for name, auc in ((JOINED, joined), (ALONE, alone), (CONSTANT, constant))
+        name: {"auc": auc, "log_loss": 0.6}
+        for name, auc in ((JOINED, joined), (ACTIVE_ONLY, alone), (CONSTANT, constant))
     }
     given = {"not_for": {}, "private": ["walr", "label-dp", "dp-lr"], "processes": 4, "columns": {"a": ["x"]}}
     return Repeat(quality, **{**given, **more})  # type: ignore[arg-type]

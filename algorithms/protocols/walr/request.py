@@ -92,8 +92,8 @@ def step_1_open(
     if rows.weights.dtype == np.int16 and norm_bound > fixed_point.MAX_NARROW_BOUND:
         raise RangeError(f"rows of 16 bits hold no norm of {norm_bound} grid steps", hint="send rows of 32 bits")
     content = ContentDigest(settings.content_salt)
-    with ThreadPoolExecutor(1) as beside:  # a hash releases the interpreter's lock
-        hashed = beside.submit(content.update_weights, rows.weights)
+    with ThreadPoolExecutor(1) as hasher:  # a hash releases the interpreter's lock
+        hashed = hasher.submit(content.update_weights, rows.weights)
         content.update_ids(rows.ids)
         hashed.result()
     request = AggregateOpen(

@@ -107,6 +107,8 @@ def broken_links(folder: Path) -> Iterator[str]:
 
 def main() -> int:
     began = time.monotonic()
+    if not (WORK / "notebooks").exists():
+        print("Running eight notebooks, which takes about six minutes; later builds keep their outputs ...", flush=True)
     lay_tree()
     for folder in (HTML, WORK / "doctrees"):  # a page that is not read again would not repeat its warnings
         shutil.rmtree(folder, ignore_errors=True)
